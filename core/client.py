@@ -29,6 +29,7 @@ from core.errors import (
     StateFileError,
 )
 from core.files.atomic import copy_atomic, write_atomic
+from core.metrics.metrics_file import MetricsWriter
 from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
 from core.processes.identity import ProcessId, is_alive
@@ -63,7 +64,7 @@ def start_run(
     name: str = "",
     resolved: ResolvedRun | None = None,
 ) -> RunStore:
-    """Makes a run's folder and starts its host, which outlives this process. Returns at once.
+    """Make a run's folder and start its host, which outlives this process. Returns at once.
 
     Args:
         config: What is asked, checked (`core.launch.preflight.check`).
@@ -92,7 +93,7 @@ def start_run(
 def resume_run(
     plan: ResumePlan, host: WaitingHost | None = None, *, continues_for: ProcessId | None = None
 ) -> RunStore:
-    """Does what a resume plan says: starts a host on the run's folder, or on a new one for AI-OS's state file.
+    """Carry out a resume plan: start a host on the run's folder, or on a new one for AI-OS's state file.
 
     Args:
         plan: From `core.resume.planner`.
@@ -164,7 +165,7 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
 
 
 def stop_run(store: RunStore, now: bool = False) -> None:
-    """Asks a run to stop: at the next step boundary, everything committed; or `now`, without.
+    """Ask a run to stop: at the next step boundary, everything committed; or `now`, without.
 
     Returns when the host has taken note of it; `wait_for_end` waits for the rest.
 
@@ -189,7 +190,7 @@ def stop_run(store: RunStore, now: bool = False) -> None:
 
 
 def end_leftovers(store: RunStore) -> tuple[list[int], list[int]]:
-    """Ends processes that a run has left behind whose host and its watcher were killed together (Linux).
+    """End processes that a run has left behind whose host and its watcher were killed together (Linux).
 
     Returns:
         Pids that were ended, and pids that would not die.
@@ -271,7 +272,7 @@ class HostConnection:
             raise
 
     def send(self, message: Message) -> None:
-        """Sends one message; raises `ConnectionRefusedByHostError`."""
+        """Send one message; raises `ConnectionRefusedByHostError`."""
         try:
             self._socket.settimeout(HELLO_TIMEOUT_S)
             self._socket.sendall(encode(message))
@@ -290,7 +291,7 @@ class HostConnection:
         return pending
 
     def finish(self, timeout_s: float) -> None:
-        """Says that nothing more will be sent, and waits until the host has taken everything that was.
+        """Close this side, and wait until the host has read everything that was sent.
 
         A connection that is closed with something unread is reset, and a request that was on its way may be lost.
 
@@ -311,7 +312,7 @@ class HostConnection:
         raise _unreachable(self._store, f"it did not act on the request within {timeout_s:g} s")
 
     def close(self) -> None:
-        """Ends the connection; the run does not mind."""
+        """End the connection; the run does not mind."""
         self._socket.close()
 
     def _wait_for_welcome(self, deadline: float) -> None:
@@ -347,7 +348,7 @@ class HostConnection:
 
 
 def _check_not_starting(store: RunStore, continues_for: ProcessId | None = None) -> None:
-    """Refuses a run that another process has just resumed, whose host has not taken the lock yet.
+    """Refuse a run that another process has just resumed, whose host has not taken the lock yet.
 
     Called with the lock held, so the host's process alone is asked for.
     """
@@ -375,9 +376,19 @@ def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
         try:
             process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
         except RankdeckError as error:
-            store.write_state(store.stored_state().replace(state="failed", error=error.as_dict(), exit_code=1))
+            _say_failed(store, error)
             raise
     store.write_spawned_host(attempt, process)
+
+
+def _say_failed(store: RunStore, error: RankdeckError) -> None:
+    """Write the end of an attempt that got no host: an event, which lists of alerts read, and then the state."""
+    state = store.stored_state()
+    line = {"ts": time.time(), "event": "failed", "rank": -1, "attempt": state.attempt}
+    line |= {"state": "failed", "step": state.step, "exit_code": error.exit_code, **error.as_dict()}
+    with contextlib.suppress(RankdeckError), MetricsWriter(store.metrics) as writer:
+        writer.append([json.dumps(line).encode()])
+    store.write_state(state.replace(state="failed", error=error.as_dict(), exit_code=error.exit_code))
 
 
 def _unreachable(store: RunStore, why: str, next_step: str = "") -> ConnectionRefusedByHostError:

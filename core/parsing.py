@@ -1,11 +1,8 @@
-"""Parses JSON, TOML and YAML that anyone may have written: files of runs, recipes and settings, lines from a socket.
+"""Parsers of JSON, TOML and YAML that anyone may have written: files of runs and recipes, lines from a socket.
 
-The parsers of the standard library stop at nothing: one dotted TOML key of 40 KB takes 18 s and 2 GB, an integer of
-5,000 digits or a list nested 100,000 deep ends in an exception of another kind in each of them, and JSON given as bytes
-is read in whatever encoding it seems to have. Here everything that is wrong with a text is a `ParseError`, and the
-limits are checked before, or soon after, the parser is asked.
-
-Only YAML needs more than the standard library, because `core.protocol.codec` runs in a rank's environment.
+The parsers of the standard library have no limits: one dotted TOML key of 40 KB takes 18 s and 2 GB, and an integer of
+5,000 digits or a list nested 100,000 deep ends in an exception of another kind in each. Here everything that is wrong
+with a text is a `ParseError`. Only YAML needs more than the standard library, because a rank imports this module.
 """
 
 from __future__ import annotations
@@ -70,7 +67,7 @@ class ParseError(ValueError):
 
 
 def decode_utf8(data: bytes | bytearray) -> str:
-    """Bytes as text; a byte order mark stays in it.
+    """Decode bytes; a byte order mark stays in the text.
 
     Raises:
         ParseError: They are not UTF-8; UTF-16 and UTF-32, which editors on Windows write, are called by their names.
@@ -90,12 +87,10 @@ def parse_json(
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
     constant: Callable[[str], Any] | None = None,
 ) -> Any:
-    """A JSON text's value. NaN and infinities come through: what a number may be is its field's business.
+    """Parse a JSON text, or UTF-8 without a byte order mark. NaN and infinities come through: their field checks them.
 
-    Args:
-        text: Text, or UTF-8 without a byte order mark.
-        pairs: Makes an object from its keys and values; None makes a dict, in which the last of two equal keys counts.
-        constant: Asked for NaN, Infinity and -Infinity.
+    `pairs` makes an object from its keys and values; None makes a dict, in which the last of two equal keys counts.
+    `constant` is asked for NaN, Infinity and -Infinity.
 
     Raises:
         ParseError: It is not JSON, not UTF-8, or beyond the limits.
@@ -120,11 +115,7 @@ def parse_json(
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """A TOML text's table.
-
-    Raises:
-        ParseError: It is not TOML, or beyond the limits.
-    """
+    """Parse a TOML text; raises `ParseError`."""
     bare = _TOML_TEXT.sub("s", text)
     if any(piece.count(".") >= MAX_KEY_PARTS for piece in _TOML_BREAKS.split(bare)):
         raise ParseError(f"it holds a dotted key of more than {MAX_KEY_PARTS} parts")
@@ -141,11 +132,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> Any:
-    """A YAML text's value, of plain types only.
-
-    Raises:
-        ParseError: It is not YAML, or beyond the limits.
-    """
+    """Parse a YAML text into plain types; raises `ParseError`."""
     import yaml  # not at the top: a rank reads no YAML, and a script's own environment may lack it
 
     try:
@@ -166,7 +153,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _check_keys(node: Any, levels: int) -> None:
-    """Refuses a key that a YAML mapping has twice: the parser takes the last one."""
+    """Refuse a key that a YAML mapping has twice: the parser takes the last one."""
     seen: set[str] = set()
     for key, value in node.value if getattr(node, "id", "") == "mapping" else ():
         if key.id == "scalar" and key.value != "<<":
@@ -178,15 +165,12 @@ def _check_keys(node: Any, levels: int) -> None:
 
 
 def type_text(value: object) -> str:
-    """A JSON value's type as text: "a list", "text", "nothing (null)", ….
-
-    Unlike `type(value).__name__` this is for a person who never saw Python.
-    """
+    """A JSON value's type for a person who never saw Python: "a list", "text", "nothing (null)", …."""
     return _TYPE_TEXTS.get(type(value), type(value).__name__)
 
 
 def _other_encoding(data: bytes | bytearray) -> str | None:
-    """The name of an encoding that is certainly meant and is not UTF-8; JSON and TOML begin with an ASCII character."""
+    """The name of an encoding that is certainly not UTF-8; JSON and TOML begin with an ASCII character."""
     start = data[:4]
     if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or (len(start) == 4 and start.count(0) == 3):
         return "UTF-32"
@@ -205,7 +189,7 @@ _JSON: Final = json.JSONDecoder(parse_int=_integer)
 
 
 def _check_depth(value: list[Any] | dict[str, Any]) -> None:
-    """Goes through a tree level by level; without recursion, which would end as the parser's own does."""
+    """Check the depth of a tree level by level; recursion would end as the parser's own does."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inner = [item.values() if isinstance(item, dict) else item for item in level]

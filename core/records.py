@@ -46,7 +46,6 @@ class Limits:
     largest: float = LARGEST
 
     def allow(self, value: Any) -> bool:
-        """Whether a value of the right type keeps them."""
         if isinstance(value, str):
             try:
                 value.encode("utf-8")
@@ -66,40 +65,30 @@ Text = Annotated[str, Limits(0)]
 
 
 class RecordError(ValueError):
-    """A value that its field cannot have: a place in the document, empty for all of it, and what is wrong there."""
-
     def __init__(self, problem: str, place: str = "") -> None:
         super().__init__(f"{place or 'it'} {problem}")
         self.problem = problem
         self.place = place
 
     def inside(self, outer: str) -> RecordError:
-        """The same error, of the object or list that holds the value."""
+        """Return the same error for the object or list that holds the value."""
         joint = "." if self.place and not self.place.startswith("[") else ""
         return RecordError(self.problem, f"{outer}{joint}{self.place}")
 
 
 def read_record(cls: type[T], value: object, *, strict: bool = False) -> T:
-    """A dataclass made of a JSON object.
+    """Make a dataclass of a parsed JSON object; raises `RecordError`. `strict` refuses keys that are no fields.
 
     A field is read from the key of its name, or from ``field(metadata={"key": …})``. Its annotation may be made of
     int, float, bool, str, `Path`, lists, tuples of one type, dicts with text or whole numbers as keys, literals,
     dataclasses, ``| None``, `Any`, and any of these ``Annotated`` with `Limits`.
-
-    Args:
-        cls: The dataclass.
-        value: The parsed JSON.
-        strict: Refuse keys that are no fields, rather than ignore them.
-
-    Raises:
-        RecordError: A field is missing, of the wrong type, or beyond its limits.
     """
     return typing.cast(T, _reader(typing.cast(Any, cls), strict)(value))
 
 
 @functools.cache
 def _reader(hint: Any, strict: bool) -> Reader:
-    """What reads values of a type; annotations are strings, and to evaluate them takes longer than to read a line."""
+    """Make a reader of a type; annotations are strings, and evaluating them takes longer than reading a line."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return lambda value: value

@@ -34,7 +34,6 @@ OTHERS: Final = {
     "core/cli/nodes.py": "in a folder of its own; Linux",
     # New files, which no other program knows yet
     "core/export/export.py": "a new table",
-    "core/export/tensorboard.py": "new event files",
     "core/files/atomic.py": "in `retried`",
     "workers/state_files/safetensors_files.py": "new weights",
     "workers/data/tokens/token_cache.py": "a folder that is mapped stays, and is not waited for",

@@ -25,8 +25,10 @@ ACTING = {
 ELSEWHERE = {
     "core.machine.devices.gpu_driver": "tests/unit/core/machine/devices/test_gpu_list.py",  # declares
     "core.machine.devices.own_gpu": "tests/runs/core/machine/devices/test_amd.py",  # asks a driver
+    "core.checkpoints.checkpoint_choice": "tests/unit/core/resume/test_planner.py",  # on real folders of runs
     "core.host.watches.watch": "tests/unit/core/host/watches/test_hang_watch.py",  # declares
     "core.protocol.messages": "tests/unit/core/protocol/test_codec.py",  # declares, apart from its decorator
+    "core.resume.plan": "tests/unit/core/resume/test_planner.py",  # a plan as the planner makes it
     "installer.wheel_hook": "tests/runs/installer/test_wheel.py",  # hatchling calls it
     "workers.data.reading.*": "tests/unit/workers/data/test_formats.py",  # the parts of one reader, on whole files
     "workers.recipe_api": "tests/training/workers/test_recipe_api.py",  # its last name loads torch

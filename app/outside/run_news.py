@@ -87,6 +87,6 @@ def _best(figures: Figures | None, metric: MainMetric) -> str:
         pick = max if metric.is_higher_better else min
         step, value = pick(points, key=lambda point: point[1])
         return f"Best {metric.eval_title} {number(value)} at step {count(int(step))}."
-    groups = figures.groups.values()
-    last = next((group.last[name] for group in groups for name in metric.names if name in group.last), None)
+    groups = figures.last.values()
+    last = next((values[name] for values in groups for name in metric.names if name in values), None)
     return f"Last {metric.title} {number(last)}." if last is not None else ""

@@ -19,7 +19,6 @@ from core.recipes.main_metric import MainMetrics
 from core.run_folder.notes import NOTES, RunNotes
 from core.run_folder.record import RunRecord, notes_of, remote_of, settings_of
 from core.run_folder.remote_run import FILE_NAME, RemoteRun
-from core.run_folder.removal import OLD_BIN
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, read_entry
 
@@ -94,7 +93,7 @@ class RunScanner:
             with os.scandir(self.runs_dir) as found:
                 for item in found:
                     try:
-                        if item.name != OLD_BIN and item.is_dir():
+                        if item.is_dir():
                             # Windows' listing has a folder's time from before its last change; its own is right.
                             own = Path(item.path).stat() if os.name == "nt" else item.stat()
                             folders[item.path] = own.st_mtime_ns

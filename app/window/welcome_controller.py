@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.threads.background import Operation, OperationRunner
-from app.widgets.notice_bar import Step
-from app.widgets.open_outside import open_path
 from app.window.welcome_text import Machine, demo_text, machine_text, unused_gpus, use_text
 
 if TYPE_CHECKING:
@@ -43,8 +41,7 @@ class WelcomeController(QObject):
     ) -> None:
         super().__init__(parent)
         self._window = window
-        self._runs_seen: bool | None = None
-        self._has_old_bin: bool | None = None
+        self._runs_seen = False
         self._samples: Sequence[DeviceSample] = ()
         self._launching = launching
         self._table = table
@@ -65,45 +62,24 @@ class WelcomeController(QObject):
     def open(self) -> None:
         place = self._runs_dir
 
-        def work() -> tuple[Platform, int | None, str, Path | None]:
+        def work() -> tuple[Platform, int | None, str]:
             from core.environments.differences import present_differences
             from core.machine.drives import free_bytes
             from core.machine.platform import this_platform
-            from core.run_folder.removal import old_bin
 
-            return this_platform(), free_bytes(place), present_differences(), old_bin(place)
+            return this_platform(), free_bytes(place), present_differences()
 
-        def found(result: tuple[Platform, int | None, str, Path | None]) -> None:
-            self._platform, self._free_bytes, differences, earlier = result
-            self._has_old_bin = earlier is not None
-            if earlier is not None:
-                self._tell_of_old_bin(earlier)
-            self._show_runs()
+        def found(result: tuple[Platform, int | None, str]) -> None:
+            self._platform, self._free_bytes, differences = result
             self._window.welcome.show_differences(differences and f"{differences} {UNCHANGED}")
             self._show_machine()
 
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))
 
-    def _tell_of_old_bin(self, folder: Path) -> None:
-        """Says where an earlier version kept removed runs: nothing else lists them."""
-        notice = self._window.notice
-        notice.say(
-            "info",
-            "Removed runs of an earlier version",
-            f"They are in {folder}. Delete them there, or move them up into {folder.parent} to list them again.",
-            Step("Open &folder", lambda: open_path(folder, notice)),
-        )
-
     def _on_runs_listed(self, entries: Sequence[RunEntry]) -> None:
-        self._runs_seen = bool(self._runs_seen or entries)
-        self._show_runs()
-
-    def _show_runs(self) -> None:
         """Leaves out the list of runs until there is, or was, one: an empty column says nothing."""
-        if self._runs_seen or self._has_old_bin:
-            self._window.runs.show()
-        elif self._runs_seen is not None and self._has_old_bin is not None:
-            self._window.runs.hide()
+        self._runs_seen = self._runs_seen or bool(entries)
+        self._window.runs.setVisible(self._runs_seen)
 
     def _show_machine(self) -> None:
         if self._platform is not None:

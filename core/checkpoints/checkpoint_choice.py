@@ -6,18 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.checkpoints.store import ASIDE, Checkpoint, CheckpointStore, other_checkpoints
+from core.checkpoints.store import ASIDE, Checkpoint, CheckpointStore
 from core.errors import StateFileError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointEntry:
-    """One checkpoint in a list.
-
-    Attributes:
-        val_loss: The lowest that a rank measured for it; None if none did.
-        aside: It was set aside when the run was resumed from an older one.
-    """
+    """One checkpoint in a list; `aside`: it was set aside when the run was resumed from an older one."""
 
     number: int
     step: int
@@ -27,7 +22,7 @@ class CheckpointEntry:
 
     @property
     def text(self) -> str:
-        """For a person: "3 (step 40, diverged)"."""
+        """Return the entry for a person: "3 (step 40, diverged)"."""
         marks = [mark for mark, holds in (("diverged", self.diverged), ("set aside", self.aside)) if holds]
         return f"{self.number} ({', '.join([f'step {self.step:,}', *marks])})"
 
@@ -49,25 +44,25 @@ def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
     return tuple(entry_of(item, aside=item.number in aside) for item in sorted(found, key=lambda item: item.number))
 
 
-def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:
-    """The checkpoint that a person named by its number, whole and with finite weights.
+def choose_checkpoint(folder: Path, text: str, run: str, *, allow_diverged: bool = False) -> Checkpoint:
+    """Return the checkpoint with the number that a person gave, whole and with finite weights unless allowed.
 
     Raises:
         UsageError: There is none of that number, or it is diverged.
         StateFileError: It is damaged; names the file.
     """
     there = list_checkpoints(folder)
-    kept = [item.text for item in there if not item.diverged]
-    another = f"Choose another checkpoint: {', '.join(kept) or 'none'}."
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    kept = [item.text for item in there if not item.diverged and item.number != number]
+    another = f"Choose another checkpoint: {', '.join(kept) or 'none'}."
     entry = next((item for item in there if item.number == number), None)
     if entry is None:
         raise UsageError(
             f"{run} has no checkpoint {text[:40]}.",
-            other_checkpoints(kept),
+            f"There are: {', '.join(kept)}. Older ones have been removed." if kept else "No checkpoint was saved yet.",
             title="There is no such checkpoint",
         )
-    if entry.diverged:
+    if entry.diverged and not allow_diverged:
         raise UsageError(
             f"The weights of checkpoint {number} (step {entry.step:,}) are not finite.",
             another,
@@ -80,12 +75,11 @@ def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:
 
 
 def newer_than(number: int, entries: Sequence[CheckpointEntry]) -> tuple[int, ...]:
-    """Those that going back to `number` sets aside."""
+    """Return the checkpoints that going back to `number` sets aside."""
     return tuple(item.number for item in entries if item.number > number and not item.aside)
 
 
 def aside_line(numbers: Sequence[int]) -> str:
-    """What becomes of the newer checkpoints."""
     names = [f"{number}{ASIDE}" for number in numbers]
     if len(names) == 1:
         return (

@@ -1,12 +1,9 @@
-"""One file of whole weights out of the shards that ranks wrote: bytes are copied, no number is looked at.
+"""Full weights: one file made of the shards that ranks wrote. Bytes are copied, no number is looked at.
 
-The format is safetensors (https://github.com/huggingface/safetensors#format): eight bytes that say how long the head
-is, the head as JSON, then the tensors' bytes. Ranks note in its metadata (`workers.state_files.safetensors_files`)
-which tensors are
-pieces: under "rankdeck" `{"pieces": {name: [first element, whole shape]}}`, and under "tied" the names that share
+The format is safetensors (https://github.com/huggingface/safetensors#format). Ranks note in its metadata which tensors
+are pieces: under "rankdeck" `{"pieces": {name: [first element, whole shape]}}`, and under "tied" the names that share
 another's numbers. Pieces are runs of elements in row-major order, so a whole tensor is its pieces one after another.
-
-The file is laid out exactly as a rank lays out whole weights, so that it does not show in it how they were trained.
+The file is laid out exactly as a rank lays out whole weights, so that nothing in it shows how they were trained.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ _ITEM_BYTES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Elements ``[start, stop)`` of the flattened whole tensor, as they lie in a shard from byte `offset` on."""
+    """Elements ``[start, stop)`` of the flattened whole tensor, which begin at byte `offset` of a shard."""
 
     file: int
     offset: int
@@ -47,7 +44,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A whole tensor and where its elements lie, in their order."""
+    """A whole tensor and the runs that hold its elements, in order."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -55,11 +52,9 @@ class _Whole:
 
 
 def export_weights(sources: Sequence[Path], target: Path) -> None:
-    """Makes `target` a file of whole weights; it is replaced in one piece.
+    """Make `target` a file of whole weights; it is replaced in one piece.
 
-    Args:
-        sources: One file of whole weights, which is copied as it is, or every rank's shards.
-        target: Usually the run's `model.safetensors`.
+    `sources`: One file of whole weights, which is copied as it is, or every rank's shards.
 
     Raises:
         StateFileError: The shards are damaged or do not make a whole.
@@ -88,7 +83,7 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
 
 
 def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[str, _Run]]:
-    """The tensors of one shard; names that share another's numbers are added to `tied`."""
+    """Yield the tensors of one shard; names that share another's numbers are added to `tied`."""
     try:
         head, start_of_tensors = read_head(path)
         metadata: Mapping[str, str] = head.pop("__metadata__", {})
@@ -104,7 +99,7 @@ def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple
 
 
 def _whole(name: str, runs: Iterable[_Run], sources: Sequence[Path]) -> _Whole:
-    """A tensor out of its runs, without a gap and without an element twice."""
+    """Join the runs of a tensor, without a gap and without an element twice."""
     ordered = sorted(runs, key=lambda run: (run.start, run.file))
     first, end, kept = ordered[0], 0, []
     for run in ordered:
@@ -121,9 +116,7 @@ def _whole(name: str, runs: Iterable[_Run], sources: Sequence[Path]) -> _Whole:
 
 
 def _layout(whole: Mapping[str, _Whole], tied: Mapping[str, str]) -> tuple[bytes, list[str]]:
-    """The head of the file, and the order of the tensors' bytes: as `workers.state_files.safetensors_files` writes
-    them.
-    """
+    """The head of the file and the order of its tensors, as in `workers.state_files.safetensors_files`."""
     metadata = {"format": "pt"}
     if tied:
         metadata["tied"] = json.dumps(dict(tied), sort_keys=True)

@@ -1,9 +1,8 @@
-"""Restore plan: the weights that each rank of the next attempt takes up, and the step that it continues from.
+"""Restore plan: the weights that each rank of the next attempt restores, and the step that it continues from.
 
-Most modes keep one set of weights, whole or in shards, and any number of ranks in any mode reads it. Ranks that train
-independently keep a copy each. If there are as many of them as before, each continues with its own. If fewer sets of
-weights are wanted, one is chosen (`RestorePlan.copies`), and what the others learned is not in it. The ledger counts
-their chunks as trained all the same: nothing is trained twice.
+Most modes keep one set of weights, which any number of ranks in any mode reads. Ranks that train independently keep a
+copy each, and each continues with its own. If fewer sets are wanted, one is chosen (`RestorePlan.copies`), without what
+the others learned. The ledger counts their chunks as trained all the same: nothing is trained twice.
 """
 
 from __future__ import annotations
@@ -26,34 +25,21 @@ class Copy:
     """One rank's weights among several.
 
     Attributes:
-        chunks_alone: Chunks it trained since all copies were alike; None where that was not kept.
-        part_alone: Whether it stands in the middle of a chunk.
-        val_loss, val_step: Its newest validation loss and the step it was measured at; None where none was.
+        has_learned_alone: It has trained since all copies were alike, or that was not kept.
+        val_loss, val_step: Its newest validation loss and that step; None where none was measured.
         synchronised: The copies were synchronised at the sync interval.
     """
 
     rank: int
     step: int
     samples_seen: int
-    chunks_alone: int | None
-    part_alone: bool
+    has_learned_alone: bool
     val_loss: float | None
     val_step: int | None
     synchronised: bool
 
     @property
-    def learned_alone(self) -> str:
-        """What only this copy has learned: "from 12 chunks"; empty if nothing."""
-        if self.chunks_alone is None:
-            return "by itself"
-        chunks = f"{self.chunks_alone} chunk{'' if self.chunks_alone == 1 else 's'}" if self.chunks_alone else ""
-        part = ("part of another" if chunks else "part of one chunk") if self.part_alone else ""
-        both = " and ".join(filter(None, (chunks, part)))
-        return f"from {both}" if both else ""
-
-    @property
     def quality(self) -> str:
-        """Its validation loss, or how many samples it has seen, as text."""
         if self.val_loss is None:
             return f"{self.samples_seen:,} samples seen"
         at = "" if self.val_step in (None, self.step) else f", measured at step {self.val_step:,}"
@@ -62,14 +48,14 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """How an attempt restores a checkpoint.
+    """An attempt's way to restore a checkpoint.
 
     Attributes:
-        copies: For each rank whose weights and optimizer state it takes up: a rank's number, "average", or empty
-            where there is one set only.
+        copies: For each rank the source of its weights and optimizer state: a rank's number, "average", or empty where
+            there is one set only.
         steps: For each rank the optimizer steps behind it when it begins.
         same_groups: There are as many replica groups as before, so each one keeps its own counters.
-        note: What the person should know about the weights; empty where nothing is chosen or left out.
+        note: A sentence about the weights; empty where nothing is chosen or left out.
     """
 
     copies: tuple[str, ...]
@@ -79,7 +65,7 @@ class RestorePlan:
 
 
 def policy_for(policy: str, fell_back: bool) -> str:
-    """The merge policy for a checkpoint's copies: those that a fallback trained apart are never averaged."""
+    """Return the merge policy for a checkpoint's copies: those that a fallback trained apart are never averaged."""
     return "best" if fell_back and policy == AVERAGE else policy
 
 
@@ -92,21 +78,17 @@ def plan_restore(
     synchronise: bool = False,
     name: Callable[[int], str] = "rank {}".format,
 ) -> RestorePlan:
-    """Plans what each of `world` ranks in `mode` restores of `checkpoint`.
+    """Plan what each of `world` ranks in `mode` restores of `checkpoint`; None starts with fresh weights.
 
     A rank that continues with its own copy starts at that copy's step. One that takes another rank's copy starts at
     the highest step of all, so that no curve runs backwards.
 
-    Args:
-        checkpoint: What the attempt continues from; None starts with fresh weights.
-        mode: The attempt's mode, resolved.
-        world: Its ranks.
-        policy: The merge policy: "best" and "none" choose the copy with the lowest validation loss (where none was
-            measured, the one with the most samples seen), "average" the mean of all. Copies that were synchronised at
-            an interval are averaged in any case: that is what the next round would have done.
-        synchronise: Copies are synchronised at an interval from now on. Copies that never were are too far apart to be
-            averaged, so all ranks start with one of them.
-        name: What the note calls the ranks that wrote the copies.
+    `policy`: The merge policy: "best" and "none" choose the copy with the lowest validation loss (where none was
+    measured, the one with the most samples seen), "average" the mean of all. Copies that were synchronised at
+    an interval are averaged in any case: that is what the next round would have done.
+    `synchronise`: Copies are synchronised at an interval from now on. Copies that never were are too far apart to be
+    averaged, so all ranks start with one of them.
+    `name`: Names the ranks that wrote the copies in the note.
     """
     if checkpoint is None:
         return RestorePlan(("",) * world, (0,) * world)
@@ -133,17 +115,14 @@ def plan_restore(
 def _plan_one_copy(
     copies: Sequence[Copy], world: int, step: int, policy: str, name: Callable[[int], str]
 ) -> RestorePlan:
-    """All ranks take up the same weights."""
     if policy == AVERAGE or any(copy.synchronised for copy in copies):
         note = f"the average of the copies of {listed([name(copy.rank) for copy in copies])}"
         return RestorePlan((AVERAGE,) * world, (step,) * world, same_groups=False, note=note)
     best = _best(copies)
     note = f"the copy of {name(best.rank)} ({best.quality})"
-    others = [copy for copy in copies if copy is not best and copy.learned_alone]
-    lost = [f"{name(copy.rank)} learned {copy.learned_alone}" for copy in others]
-    if lost:
-        note += f"; what {listed(lost)} is missing from these weights"
-        note += ", though its samples count as trained"
+    if others := [name(copy.rank) for copy in copies if copy is not best and copy.has_learned_alone]:
+        lost = f"what {listed(others)} learned alone is missing from these weights"
+        note += f"; {lost}, though its samples count as trained"
     return RestorePlan((str(best.rank),) * world, (step,) * world, same_groups=False, note=note)
 
 
@@ -160,13 +139,11 @@ def _copy(checkpoint: Checkpoint, rank: int) -> Copy:
     position = checkpoint.positions.get(rank)
     val_loss = values.get("val_loss")
     measured = isinstance(val_loss, float) and math.isfinite(val_loss)
-    alone = values.get("chunks_alone")
     return Copy(
         rank=rank,
         step=checkpoint.step if position is None else position.step,
         samples_seen=0 if position is None else position.samples_seen,
-        chunks_alone=alone if isinstance(alone, int) else None,
-        part_alone=position is not None and bool(position.partial),
+        has_learned_alone=values.get("chunks_alone") != 0 or (position is not None and bool(position.partial)),
         val_loss=val_loss if measured else None,
         val_step=values.get("val_step") if measured else None,
         synchronised=bool(values.get("sync_every")),

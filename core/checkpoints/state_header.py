@@ -1,8 +1,7 @@
-"""Plain values in the files that ranks write into a checkpoint, read without torch: they stand in the file's head.
+"""Plain values in the heads of files that ranks write into a checkpoint, read without torch.
 
-The format is safetensors (https://github.com/huggingface/safetensors#format): eight bytes that say how long the head
-is, then the head as JSON. `workers.state_files.safetensors_files` keeps values other than tensors in the
-head's metadata, as JSON in a string.
+The format is safetensors (https://github.com/huggingface/safetensors#format): eight bytes with the length of the head,
+then the head as JSON. Values other than tensors are JSON in a string of its metadata.
 """
 
 from __future__ import annotations
@@ -21,11 +20,7 @@ MAX_HEAD_BYTES: Final = 100_000_000
 
 
 def read_head(path: Path) -> tuple[Any, int]:
-    """The head of a file, and where its tensors' bytes begin.
-
-    Raises:
-        OSError, ValueError, struct.error: It cannot be read, or is not such a file.
-    """
+    """Return the head of a file and the offset of its tensors; raises OSError, ValueError or struct.error."""
     with open_binary(path) as file:
         (length,) = struct.unpack("<Q", file.read(8))
         if length > MAX_HEAD_BYTES:

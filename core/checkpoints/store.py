@@ -1,8 +1,8 @@
 """Checkpoints: weights, optimizer, random state, data position and ledger, committed as one.
 
-A checkpoint is a folder `checkpoints/<n>/`. What makes it exist is its `manifest.json`, written last and in one
-piece: before that it is a leftover which the next start removes. The manifest has size and SHA-256 of every file, so
-that a disk's fault is found before it is trained on.
+A checkpoint is a folder `checkpoints/<n>/`. Its `manifest.json`, written last and in one piece, makes it exist: before
+that it is a leftover which the next start removes. The manifest has size and SHA-256 of every file, so that a disk's
+fault is found before it is trained on.
 """
 
 from __future__ import annotations
@@ -39,17 +39,14 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One committed checkpoint, as its manifest says.
+    """One committed checkpoint, from its manifest.
 
     Attributes:
-        number: 1, 2, …
         step: The highest optimizer step of its ranks.
         created: Unix seconds.
-        mode: "single", "ddp", "independent", ….
         val_loss: The lowest validation loss that a rank measured for it; None if none did.
-        positions: Where each rank stood in the data.
-        files: Every file with size and SHA-256.
-        devices: UUIDs of the devices it was made on, by rank; empty in one of version 0.1.
+        positions: Each rank's position in the data.
+        devices: UUIDs of its devices, by rank; empty in one of version 0.1.
         diverged: Ranks whose weights in it are not finite. Such a checkpoint is written at a run's end only; it is
             never resumed from, never the best, and takes no place among those that are kept.
     """
@@ -71,17 +68,13 @@ class Checkpoint:
         return sum(file.size for file in self.files)
 
     def weights(self, rank: int = 0) -> tuple[Path, ...]:
-        """Its weights, as `core.checkpoints.full_weights.export_weights` takes them.
-
-        One file, every rank's shards, or a rank's own file where each has one; empty where it holds none.
-        """
+        """Its weights for `export_weights`: one file, every rank's shards, or a rank's own file; empty without any."""
         names = sorted(file.name for file in self.files if file.name.startswith("weights"))
         shards = [name for name in names if name.startswith("weights_shard")]
         own = [name for name in names if name == f"weights_rank{rank}.safetensors"]
         return tuple(self.folder / name for name in (shards or own or names[:1]))
 
     def ledger(self) -> Any:
-        """The ledger of that moment, as parsed JSON; raises `StateFileError`."""
         return read_json(self.folder / LEDGER_COPY)
 
 
@@ -90,8 +83,8 @@ class DamagedCheckpoint:
     """A checkpoint that was committed and cannot be used.
 
     Attributes:
-        reason: One sentence that names the file, or says that the weights are not finite.
-        diverged_at: The step of a checkpoint that is whole, but diverged; None of one that is damaged.
+        reason: A sentence that names the file, or says that the weights are not finite.
+        diverged_at: The step of a whole but diverged checkpoint; None for a damaged one.
     """
 
     number: int
@@ -101,11 +94,7 @@ class DamagedCheckpoint:
 
 
 class CheckpointStore:
-    """The checkpoints of one run. The run host is the only writer.
-
-    Args:
-        folder: The run's `checkpoints` folder; made by the first `begin`.
-    """
+    """The checkpoints of one run. The run host is the only writer."""
 
     def __init__(self, folder: Path) -> None:
         self.dir = folder
@@ -117,14 +106,9 @@ class CheckpointStore:
     # making one
 
     def begin(self) -> tuple[int, Path]:
-        """Makes the next checkpoint's folder, for ranks to write into, and removes what earlier ones left unfinished.
+        """Make the next checkpoint's folder for ranks, and remove unfinished ones; raises `PreflightError`.
 
-        Returns:
-            Its number and its folder. A number is never used twice by one host, so that a rank which writes too late
-            cannot spoil a newer checkpoint.
-
-        Raises:
-            PreflightError: Disk full, no permission, drive missing.
+        A number is never used twice by one host, so that a rank that writes too late cannot spoil a newer checkpoint.
         """
         self.remove_unfinished()
         taken = (*self._numbers(), *self.set_aside(), *self._damaged)
@@ -147,7 +131,7 @@ class CheckpointStore:
         mode: str,
         devices: Sequence[str],
     ) -> Checkpoint:
-        """Makes an open checkpoint exist: the copy of the ledger (`Ledger.preview`), then the manifest.
+        """Make an open checkpoint exist: write the copy of the ledger (`Ledger.preview`), then the manifest.
 
         Raises:
             StateFileError: A staged file is missing, has another size than its rank said, or a name that is not one.
@@ -181,27 +165,26 @@ class CheckpointStore:
         return checkpoint
 
     def abandon(self, number: int) -> None:
-        """Gives up an open checkpoint and removes what of it can be removed; a committed one is left alone."""
+        """Give up an open checkpoint and remove its files as far as possible; a committed one is left alone."""
         if self._open == number:
             self._open = None
         if not (self._folder(number) / MANIFEST).exists():
             self._remove(number)
 
     def remove_unfinished(self) -> Sequence[Path]:
-        """Removes every folder without a manifest, but for the open one and those that `newest_valid` found damaged.
+        """Remove every folder without a manifest, but for the open one and those that `newest_valid` found damaged.
 
         Returns:
-            Folders that could not be removed (a file in them is in use); the next call tries again.
+            Folders with a file in use; the next call tries again.
         """
         spared = {self._open, *self._damaged}
         unfinished = [n for n in self._numbers() if n not in spared and not (self._folder(n) / MANIFEST).exists()]
         return [self._folder(number) for number in unfinished if not self._remove(number)]
 
     def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
-        """Removes all but the last `keep` checkpoints, those that are protected, and the one in use.
+        """Remove all but the last `keep` checkpoints, the protected ones and the one in use; return their numbers.
 
         Damaged ones are left for a person to look at. Diverged ones are not counted; a newer good one removes them.
-        Returns the numbers that were removed.
         """
         known = [checkpoint for checkpoint in self.list() if checkpoint.number not in self._damaged]
         good = [checkpoint for checkpoint in known if not checkpoint.diverged]
@@ -223,7 +206,7 @@ class CheckpointStore:
         return found
 
     def load(self, number: int) -> Checkpoint:
-        """What a checkpoint's manifest says, its files not looked at; also of one that lies aside.
+        """Read a checkpoint's manifest without looking at its files; also of one that was set aside.
 
         Raises:
             NewerVersionError: A newer Rankdeck wrote it.
@@ -234,12 +217,7 @@ class CheckpointStore:
         return _parse(require_format(_upgraded(read_json(path)), path, FORMAT, VERSION), number, folder)
 
     def verify(self, number: int) -> Checkpoint:
-        """Reads a whole checkpoint and holds it against its manifest.
-
-        Raises:
-            NewerVersionError: A newer Rankdeck wrote it.
-            StateFileError: Its manifest is damaged, or a file is missing or not the one that was written; names it.
-        """
+        """Read a whole checkpoint and compare it with its manifest; raises as `load`, naming the damaged file."""
         checkpoint = self.load(number)
         for file in checkpoint.files:
             path = checkpoint.folder / file.name
@@ -256,11 +234,11 @@ class CheckpointStore:
         return checkpoint
 
     def newest_valid(self, known: int | None = None) -> tuple[Checkpoint | None, Sequence[DamagedCheckpoint]]:
-        """The newest checkpoint that is whole and not diverged, and the newer ones that are not so, newest first.
+        """Return the newest checkpoint that is whole and not diverged, and the newer unusable ones, newest first.
 
         Args:
-            known: The number of one that was committed, from the run's state file: if it has no manifest any more it
-                is damaged, and not a leftover of a commit that was never finished.
+            known: The number of a committed one, from the run's state file: without its manifest it is damaged, and
+                not a leftover of a commit that was never finished.
 
         Raises:
             NewerVersionError: A newer Rankdeck made the newest one; to use an older one would lose its work.
@@ -299,13 +277,10 @@ class CheckpointStore:
         return sorted(number for name in aside if (number := _number(name)) is not None)
 
     def go_back(self, number: int) -> None:
-        """Makes checkpoint `number` the newest: those with higher numbers are set aside; it may itself lie aside.
+        """Make a checkpoint the newest and set newer ones aside; it may itself be aside. Raises `PreflightError`.
 
-        Each folder is renamed, the newest first: what a kill leaves is a run whose newest checkpoint is between the
-        two, and the same call again completes it. Nothing is removed, and no number is given twice.
-
-        Raises:
-            PreflightError: A folder cannot be renamed: it is in use, or no permission.
+        Each folder is renamed, the newest first: a kill leaves a run whose newest checkpoint is between the two, and
+        the same call again completes it. Nothing is removed, and no number is given twice.
         """
         newer = [other for other in reversed(self._numbers()) if other > number]
         with explained(f"A checkpoint in {self.dir} could not be set aside"):
@@ -323,7 +298,6 @@ class CheckpointStore:
         return self.dir / f"{number}{ASIDE}"
 
     def _numbers(self) -> Sequence[int]:
-        """Numbers of all folders, whole or not, in ascending order."""
         return sorted(number for name in self._names() if (number := _number(name)) is not None)
 
     def _names(self) -> Sequence[str]:
@@ -332,11 +306,11 @@ class CheckpointStore:
         return []
 
     def _newest_number(self) -> int:
-        """The highest number with a manifest, whole or not; 0 when there is none."""
+        """The highest number with a manifest, whole or not; 0 without one."""
         return max((n for n in self._numbers() if (self._folder(n) / MANIFEST).exists()), default=0)
 
     def _remove(self, number: int) -> bool:
-        """Removes a folder, its manifest first, so that what a kill leaves of it does not pass for a checkpoint."""
+        """Remove a folder, its manifest first, so that the rest after a kill does not pass for a checkpoint."""
         folder = self._folder(number)
         try:
             (folder / MANIFEST).unlink(missing_ok=True)
@@ -349,7 +323,7 @@ class CheckpointStore:
 
 
 def read_manifest(data: bytes, number: int, folder: Path) -> Checkpoint:
-    """What a manifest says that is not on this disk yet; raises as `CheckpointStore.load`."""
+    """Parse a manifest that is not on this disk yet; raises as `CheckpointStore.load`."""
     path = folder / MANIFEST
     try:
         document = parse_json(data)
@@ -358,20 +332,13 @@ def read_manifest(data: bytes, number: int, folder: Path) -> Checkpoint:
     return _parse(require_format(_upgraded(document), path, FORMAT, VERSION), number, folder)
 
 
-def other_checkpoints(numbers: Iterable[str]) -> str:
-    """The next step where a checkpoint was asked for that is not there."""
-    there = ", ".join(numbers)
-    return f"There are: {there}. Older ones have been removed." if there else "No checkpoint was saved yet."
-
-
 def _number(name: str) -> int | None:
-    """The number that a folder's name is; None where it is none, or not written as we write it."""
+    """Return the number in a folder's name; None for any name that a checkpoint does not have."""
     is_ours = name.isascii() and name.isdigit() and len(name) < 20 and name == str(int(name))
     return int(name) if is_ours else None
 
 
 def _checked_files(folder: Path, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
-    """The staged files, each there, each with its size, each named once."""
     by_name: dict[str, StagedFile] = {}
     for file in files:
         if not _SAFE_NAME.fullmatch(file.name) or file.name in (MANIFEST, LEDGER_COPY):

@@ -168,7 +168,7 @@ COMMANDS: Final = (
     Command(
         "export",
         "export",
-        "Export a run for other programs: tables, TensorBoard, weights, Hugging Face, launchers.",
+        "Export a run for other programs: tables, weights, Hugging Face, launchers.",
         (
             *_RUN,
             _flag(

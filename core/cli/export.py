@@ -20,7 +20,6 @@ from core.run_folder.store import RunStore, find_run
 
 
 def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Exports a run and says where it is; Ctrl+C leaves nothing behind."""
     store = find_run(chosen_runs_dir(arguments), arguments.run)
     if arguments.to in LAUNCH_KINDS:
         made = _launch_file(store, arguments)
@@ -54,7 +53,6 @@ def _report(made: Exported, title: str, store: RunStore, arguments: argparse.Nam
 
 
 def _launch_file(store: RunStore, arguments: argparse.Namespace) -> Exported:
-    """Writes the file with which another launcher trains as this run does."""
     kind: str = arguments.to
     if arguments.checkpoint is not None:
         raise refused(f"A checkpoint holds weights, and a {LAUNCH_KINDS[kind]} holds none.", "Leave --checkpoint out.")

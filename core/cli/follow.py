@@ -14,8 +14,7 @@ from core.client import HostConnection, stop_run
 from core.config.mode import Mode
 from core.errors import RankdeckError, StateFileError, sentences
 from core.formatting import UNKNOWN, count, duration, number
-from core.metrics.metrics_file import MetricsTail
-from core.parsing import ParseError, parse_json
+from core.metrics.metrics_file import MetricsTail, parse_line
 from core.protocol.messages import RunStatus
 from core.recipes.main_metric import LOSS, MainMetric, MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -50,7 +49,7 @@ class Follower:
 
     Args:
         as_json: Print each metrics line and each change of state as JSON instead of a progress line.
-        offset: Bytes of the metrics file that are not shown (what an earlier attempt wrote).
+        offset: Bytes of the metrics file that are not shown (those of an earlier attempt).
         only_host: Until its host has ended, even where another one continues the run by itself.
     """
 
@@ -74,14 +73,10 @@ class Follower:
     def replay(self) -> None:
         while lines := self._tail.read():
             for line in lines:
-                self._progress.take(_parsed(line))
+                self._progress.take(parse_line(line))
 
     def until_end(self, interrupts: Interrupts, on_interrupt: Callable[[int], bool]) -> Ending:
-        """Shows what comes until the run has ended, or `on_interrupt` says to leave.
-
-        Args:
-            interrupts: Counts Ctrl+C.
-            on_interrupt: Called once for each, with its number; returns True to leave the run.
+        """Show new lines until the run has ended, or `on_interrupt` (called once for each Ctrl+C) returns True.
 
         Raises:
             StateFileError: `state.json` is damaged.
@@ -126,7 +121,7 @@ class Follower:
     def _show_lines(self) -> None:
         while lines := self._tail.read():
             for line in lines:
-                parsed = _parsed(line)
+                parsed = parse_line(line)
                 self._progress.take(parsed)
                 if self._as_json:
                     self._terminal.data(line.decode("utf-8", errors="replace"))
@@ -134,7 +129,7 @@ class Follower:
                     self._terminal.say(text)
 
     def _is_known(self, line: Mapping[str, Any]) -> bool:
-        """Whether it is an alert already shown as trouble, before it could be written."""
+        """Whether it is an alert that was shown as trouble before it could be written."""
         cause = line.get("cause")
         if line.get("event") != "alert" or cause not in self._said_early:
             return False
@@ -153,7 +148,7 @@ class Follower:
             self._show_progress(state)
 
     def _show_trouble(self, trouble: Mapping[str, str]) -> None:
-        """Reports once what prevents the run from being saved, and once that this is over."""
+        """Report once that something prevents the run from being saved, and once that this is over."""
         if trouble == self._trouble:
             return
         before, self._trouble = self._trouble, trouble
@@ -186,9 +181,7 @@ class Follower:
 class LiveStatus:
     """The state that a run's host sends over its socket while its files do not change, for example on a full disk.
 
-    Asks a run's host once its `state.json` has not changed for a while, and listens until it changes again.
-
-    As long as the files tell everything there is no connection: each one makes the host wake up more often.
+    There is no connection while the files tell everything: each one makes the host wake up more often.
     """
 
     def __init__(self, store: RunStore) -> None:
@@ -199,7 +192,7 @@ class LiveStatus:
         self._connect_at = time.monotonic() + QUIET_S
 
     def newest(self, stored: RunState) -> RunState:
-        """The newer one of `stored`, the state that the file holds, and the one that the host sent."""
+        """Return the newer of `stored`, the state in the file, and the state that the host sent."""
         if stored.updated != self._updated or not stored.is_live:
             self._updated = stored.updated
             if self._reported is None or stored.updated >= self._reported.updated or not stored.is_live:
@@ -213,7 +206,6 @@ class LiveStatus:
         return reported if reported is not None and reported.updated > stored.updated else stored
 
     def close(self) -> None:
-        """Ends the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
         self._connection, self._reported = None, None
@@ -247,7 +239,6 @@ class StopLadder:
         self._terminal = terminal
 
     def climb(self, number: int) -> bool:
-        """Sends what the `number`-th Ctrl+C requests; never detaches."""
         now = number > 1
         self._terminal.warn("Stopping now." if now else self._asked())
         try:
@@ -313,16 +304,7 @@ def _evaluation(line: Mapping[str, Any], metric: MainMetric) -> str:
     return ", ".join(f"{name} {number(value, 4)}" for name, value in known.items())
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
-    try:
-        value = parse_json(line)
-    except ParseError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def exit_code(ending: Ending) -> int:
-    """What the command returns for how the run ended."""
     state = ending.state
     if ending.interrupts > 1:
         return INTERRUPTED_TWICE
@@ -332,7 +314,6 @@ def exit_code(ending: Ending) -> int:
 
 
 def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
-    """Reports how a run ended: its figures and the model's path, or its error."""
     state = ending.state
     if state.state in ("finished", "stopped"):
         figures = _figures(ending, store)
@@ -359,14 +340,13 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
 
 
 def _took(state: RunState) -> str:
-    """How long it trained; the time between two attempts does not count."""
+    """The time of training, without the time between two attempts."""
     if state.trained_s:
         return f" after {duration(state.trained_s)} of training"
     return f" after {duration(state.updated - state.created)}" if state.attempt == 1 else ""
 
 
 def _figures(ending: Ending, store: RunStore) -> str:
-    """The last value of the run's main metric and of its evaluation: "loss 1.83, validation loss 1.97"."""
     progress, state = ending.progress, ending.state
     metric = progress.metric
     value, evaluated = progress.value, progress.evaluated
@@ -379,7 +359,6 @@ def _figures(ending: Ending, store: RunStore) -> str:
 
 
 def run_error(state: RunState, store: RunStore) -> RankdeckError:
-    """A failed run's error."""
     error = state.error or {}
     return RankdeckError(
         error.get("cause") or "The run ended without reporting a reason.",

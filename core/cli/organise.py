@@ -9,16 +9,14 @@ from core.cli.runs import chosen_runs_dir, entry_values, list_table
 from core.cli.terminal import Terminal
 from core.compare.comparison import compare_runs
 from core.errors import UsageError
-from core.files.atomic import explained
 from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.record import read_record
-from core.run_folder.removal import delete_folder, delete_run, old_bin, recycle_run, require_ended
+from core.run_folder.removal import delete_run, recycle_run, require_ended
 from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
 from core.run_folder.store import RunStore, find_run, list_runs
 
 
 def rename(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Gives a run another name; an empty one gives it its own back."""
     store = _find(arguments)
     notes = read_notes(store.dir).renamed(" ".join(arguments.name))
     write_notes(store.dir, notes)
@@ -27,7 +25,7 @@ def rename(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def note(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Prints a run's note, or replaces it; "-" reads it from standard input."""
+    """Print a run's note, or replace it; "-" reads it from standard input."""
     store = _find(arguments)
     notes = read_notes(store.dir)
     if not arguments.text:
@@ -40,7 +38,6 @@ def note(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def tag(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Adds tags to a run, or takes some away, and prints those that it has."""
     store = _find(arguments)
     notes = read_notes(store.dir)
     changed = notes.tagged(arguments.tags, arguments.remove or ())
@@ -68,15 +65,10 @@ def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(
             f"{store.dir.name} {'was deleted for good' if arguments.permanently else 'is in the recycle bin'}."
         )
-    earlier = old_bin(runs_dir)
-    if earlier is not None and arguments.all and arguments.permanently:
-        with explained(f"{earlier} could not be deleted"):
-            delete_folder(earlier)
     return 0
 
 
 def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists the runs that a filter matches, newest first."""
     runs_dir = chosen_runs_dir(arguments)
     text = " ".join(arguments.filter)
     if problem := filter_problem(text):
@@ -85,7 +77,7 @@ def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
     records = [read_record(entry) for entry in list_runs(runs_dir)]
     found = matching(records, terms)
     if arguments.json:
-        terminal.json([entry_values(record.entry, [], record.notes) for record in found])
+        terminal.json([entry_values(record.entry, record.notes) for record in found])
         return 0
     unknown = unknown_names(records, terms) if not found else []
     if found:
@@ -98,7 +90,6 @@ def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def compare(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Prints what runs did and what differs between them, as a table, JSON or CSV."""
     runs_dir = chosen_runs_dir(arguments)
     found = compare_runs([find_run(runs_dir, text) for text in arguments.runs])
     if arguments.json:

@@ -17,7 +17,7 @@ MOST_EPOCHS: Final = 1e9
 
 
 class RunProgress:
-    """Takes a run's metrics lines one by one and keeps what a progress line and a summary need."""
+    """Collects a run's metrics lines for a progress line and a summary."""
 
     def __init__(self) -> None:
         self.total_steps: int | None = None
@@ -58,19 +58,17 @@ class RunProgress:
 
     @property
     def value(self) -> float | None:
-        """The last value of the main metric, the mean over ranks."""
         return next((mean for name in self.metric.names if (mean := self._mean(name)) is not None), None)
 
     @property
     def evaluated(self) -> float | None:
-        """Its value in the last evaluation."""
         return next(
             (last_value(n, self._evaluated[n].values()) for n in self.metric.eval_names if n in self._evaluated), None
         )
 
     @property
     def tokens_per_s(self) -> float | None:
-        """All ranks together."""
+        """The throughput of all ranks together."""
         values = self._values("tokens_per_s")
         return sum(values) if values else None
 

@@ -12,7 +12,7 @@ from core.checkpoints.checkpoint_choice import list_checkpoints
 from core.cli.follow import RUN_FAILED, Ending, Follower, exit_code, report_ending, run_error
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
-from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end
+from core.client import end_leftovers, stop_run, wait_for_end
 from core.errors import RankdeckError, UsageError, sentences
 from core.export.lines import MetricsLines
 from core.formatting import UNKNOWN, byte_size, count, moment, number
@@ -42,23 +42,19 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
         others = (read_entry(folder) for folder in live_run_dirs() if folder.resolve() not in listed)
         entries += [entry for entry in others if entry is not None]
         entries = [entry for entry in entries if entry.state is not None and entry.state.is_live]
-    left = find_leftovers([RunStore(entry.path) for entry in entries])
     notes = {entry.path: notes_of(entry.path) for entry in entries}
     if arguments.json:
-        terminal.json([entry_values(entry, left.get(entry.path, []), notes[entry.path]) for entry in entries])
+        terminal.json([entry_values(entry, notes[entry.path]) for entry in entries])
     elif not entries and arguments.live:
         terminal.say("No run is running.")
     elif not entries:
         terminal.say(f"There are no runs yet in {runs_dir}. Start one: rankdeck train")
     else:
         list_table([RunRecord(entry, notes[entry.path], remote=remote_of(entry.path)) for entry in entries], terminal)
-        for folder, pids in left.items():
-            terminal.say(f"{folder.name} left {leftover_text(pids)} running. End: rankdeck stop {folder.name}")
     return 0
 
 
 def list_table(records: Sequence[RunRecord], terminal: Terminal) -> None:
-    """Prints runs as a table; which machine each is on, where one is on another."""
     headings, metrics = ["RUN", "NAME", "STATE", "STEP", "VALUE", "STARTED", "WHY"], MainMetrics()
     rows = [_row(record.entry, record.label, metrics) for record in records]
     if any(record.machine for record in records):
@@ -75,7 +71,7 @@ def leftover_text(pids: Sequence[int]) -> str:
 
 
 def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows one run: state, losses, settings, the command that does the same; or the texts that it wrote."""
+    """Show a run's state, losses, settings and command, or the texts that it sampled."""
     store = _find(arguments)
     if arguments.samples or arguments.step is not None:
         return _samples(arguments, store, terminal)
@@ -117,13 +113,12 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _machine(store: RunStore) -> dict[str, str]:
-    """The machine that the run is on, where that is another one."""
     remote = read_remote(store.dir)
     return {"Machine": f"{remote.machine}, {remote.run_dir}"} if remote is not None and remote.is_there else {}
 
 
 def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal) -> int:
-    """Prints the sampled texts as they are read; a long run's are never all in memory."""
+    """Print the sampled texts while they are read; a long run's are never all in memory."""
     found = False
     for line in MetricsLines(store.metrics).read():
         if line["event"] != "sample" or arguments.step not in (None, line.get("step")):
@@ -141,11 +136,7 @@ def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal)
 
 
 def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Asks a live run to stop and waits until it has.
-
-    Raises:
-        RankdeckError: No such run, not live, its host doesn't answer, or it doesn't end in time.
-    """
+    """Stop a live run and wait until it has ended; raises `RankdeckError`."""
     store = _find_followed(arguments)
     state = store.state()
     if not state.is_live:
@@ -189,7 +180,7 @@ def _stop_text(state: RunState, now: bool) -> str:
 
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Watches a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line."""
+    """Watch a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line."""
     store = _find_followed(arguments)
     follower = Follower(store, terminal, arguments.json)
     if not arguments.json:
@@ -205,7 +196,6 @@ def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def chosen_runs_dir(arguments: argparse.Namespace) -> Path:
-    """The folder of runs that a command is about."""
     return Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
 
 
@@ -214,7 +204,7 @@ def _find(arguments: argparse.Namespace) -> RunStore:
 
 
 def _find_followed(arguments: argparse.Namespace) -> RunStore:
-    """The run; one on another machine that nothing follows is followed again."""
+    """Find the run; one on another machine that nothing follows is followed again."""
     from core.machines.follow import followed
 
     return followed(_find(arguments))
@@ -238,7 +228,6 @@ def _steps(state: RunState) -> str:
 
 
 def _figures(store: RunStore, state: RunState) -> dict[str, str]:
-    """The main metric and its evaluation: "Loss: 1.83, validation 1.97", "Return: 487, best evaluation 491"."""
     metric = MainMetrics().of(state.recipe)
     curve = metric.read(state.loss, store.columns, store.metrics)
     evaluated = f"best evaluation {number(metric.best(curve), 4)}"
@@ -258,11 +247,9 @@ def _row(entry: RunEntry, label: str, metrics: MainMetrics) -> list[str]:
     return [entry.path.name, name, entry.word, _steps(state), figure, moment(state.created), why]
 
 
-def entry_values(entry: RunEntry, leftovers: list[int], notes: RunNotes) -> dict[str, Any]:
-    """A listed run as JSON."""
+def entry_values(entry: RunEntry, notes: RunNotes) -> dict[str, Any]:
     record = RunRecord(entry, notes, remote=remote_of(entry.path))
     own = {"path": str(entry.path), "label": record.label, "notes": asdict(notes), "machine": record.machine or None}
     if entry.state is None:
         return {**own, "run_id": entry.path.name, "state": entry.word, "problem": entry.problem}
-    left = {"leftover_pids": leftovers} if leftovers else {}
-    return {**own, **entry.state.as_dict(), **left}
+    return {**own, **entry.state.as_dict()}

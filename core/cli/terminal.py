@@ -24,17 +24,17 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 
 
 def visible(text: str) -> str:
-    """`text` with control characters shown as escapes: a terminal obeys them, and files and ranks may say anything."""
+    """`text` with control characters as escapes: a terminal obeys them, and files and ranks may contain any."""
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """As `visible`, line breaks and tabs made blanks, so that nothing looks like a line of ours."""
+    """`text` as `visible` and on one line, so that nothing looks like a line of ours."""
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def _shortened(text: str) -> str:
-    """A sentence that repeats what a person gave, without the middle where that is thousands of characters."""
+    """A sentence without the middle of a text of thousands of characters that a person gave."""
     return text if len(text) <= MAX_SENTENCE else f"{text[: MAX_SENTENCE // 2]} … {text[-MAX_SENTENCE // 2 :]}"
 
 
@@ -64,7 +64,7 @@ class Terminal:
 
     @property
     def width(self) -> int:
-        """Letters of a line where a person looks at a terminal; 0 for a file or a pipe, which takes any."""
+        """Characters in a line of the terminal; 0 for a file or a pipe, which takes any."""
         return shutil.get_terminal_size().columns if self.is_interactive else 0
 
     def say(self, text: str) -> None:
@@ -76,21 +76,18 @@ class Terminal:
         self._write(self._people, visible(text) + "\n")
 
     def data(self, line: str) -> None:
-        """One line for a program, on stdout."""
         self._clear_progress()
         self._write(sys.stdout, line + "\n")
 
     def json(self, value: Any) -> None:
-        """One JSON value on one line, on stdout."""
         self.data(json.dumps(value, ensure_ascii=False))
 
     def warn(self, text: str) -> None:
-        """One line on stderr."""
         self._clear_progress()
         self._write(sys.stderr, one_line(text) + "\n")
 
     def ask(self, question: str) -> bool:
-        """Asks a yes-or-no question; False without asking where stdin or stderr is not a terminal."""
+        """Ask a yes-or-no question; False without asking where stdin or stderr is not a terminal."""
         self._clear_progress()
         if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
             return False
@@ -98,7 +95,7 @@ class Terminal:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def progress(self, text: str) -> None:
-        """Shows `text` in place of the last progress line; only in a terminal."""
+        """Show `text` in place of the last progress line; only in a terminal."""
         if not self.is_interactive:
             return
         text = one_line(text)[: max(10, shutil.get_terminal_size().columns - 1)]
@@ -106,7 +103,7 @@ class Terminal:
         self._line_shown = len(text)
 
     def end_progress(self) -> None:
-        """Leaves the progress line standing and goes to the next line."""
+        """Leave the progress line standing and go to the next line."""
         if self._line_shown:
             self._write(self._people, "\n")
             self._line_shown = 0
@@ -118,7 +115,6 @@ class Terminal:
         self._write(sys.stderr, "".join(_shortened(visible(" ".join(part.split()))) + "\n" for part in parts))
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows under headings, in columns as wide as their longest cell."""
         lines = [[one_line(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
         for line in lines:
@@ -149,7 +145,7 @@ class Terminal:
 
 
 def _discard(stream: TextIO) -> None:
-    """Points a stream whose reader has gone at nowhere, so that the interpreter's last flush is silent."""
+    """Redirect a stream whose reader has gone to nowhere, so that the interpreter's last flush is silent."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):

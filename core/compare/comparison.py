@@ -31,12 +31,11 @@ class Comparison:
     """Runs beside each other.
 
     Attributes:
-        paths: Their folders.
-        labels: Their names; two of one name also say their ids.
-        results, settings, environment: All lines, also of what is the same.
-        live: Which of them are running.
-        notes: What a reader must know, a sentence each: runs that are damaged, or train different recipes.
-        heroes: Of the recipe that they all train.
+        labels: Their names; two of one name also have their ids.
+        results, settings, environment: All rows, equal ones included.
+        live: Whether each is running.
+        notes: Sentences about runs that are damaged or train different recipes.
+        heroes: Those of the recipe that they all train.
     """
 
     paths: tuple[Path, ...] = ()
@@ -49,7 +48,6 @@ class Comparison:
     heroes: tuple[Hero, ...] = ()
 
     def sections(self, *, all_rows: bool = False) -> Iterator[tuple[str, tuple[Row, ...]]]:
-        """Each part with its heading: the results, and of the others what differs; or everything."""
         for heading, rows in zip(SECTIONS, (self.results, self.settings, self.environment), strict=True):
             shown = rows if all_rows or rows is self.results else tuple(row for row in rows if row.differs)
             if shown:
@@ -57,7 +55,7 @@ class Comparison:
 
     @property
     def same_text(self) -> str:
-        """How many settings do not differ: "38 settings are the same."; empty for none."""
+        """The number of equal settings: "38 settings are the same."; empty for none."""
         same = sum(not row.differs for row in self.settings)
         return f"{same} setting{' is' if same == 1 else 's are'} the same." if same else ""
 
@@ -74,8 +72,8 @@ class Comparison:
         """The table as text, in columns.
 
         Args:
-            all_rows: Also what is the same.
-            width: Letters of a line; the longest cells are elided in their middle to fit. 0: as long as need be.
+            all_rows: Include equal rows.
+            width: Characters in a line; the longest cells are elided in their middle to fit. 0: no limit.
         """
         lines = self.table(all_rows=all_rows)
         widths = [max(len(line[place]) for line in lines) for place in range(len(self.labels) + 1)]
@@ -88,12 +86,10 @@ class Comparison:
         )
 
     def as_tabs(self, *, all_rows: bool = False) -> str:
-        """The table for a spreadsheet: cells parted by tabs."""
         lines = self.table(all_rows=all_rows)
         return "".join("\t".join(" ".join(cell.split()) for cell in line).rstrip("\t") + "\n" for line in lines)
 
     def as_csv(self, *, all_rows: bool = False) -> str:
-        """The table as CSV: section, name, label, and a column a run."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("section", "name", "label", *self.labels))
@@ -102,7 +98,7 @@ class Comparison:
         return text.getvalue()
 
     def as_dict(self, *, all_rows: bool = False) -> dict[str, Any]:
-        """For JSON: the runs, and by section each name's values in the runs' order."""
+        """The comparison for JSON: the runs, and by section each name's values in the runs' order."""
         runs = [{"path": str(path), "label": label} for path, label in zip(self.paths, self.labels, strict=True)]
         parts = {
             heading.lower(): {row.name: list(row.values) for row in rows}
@@ -113,11 +109,7 @@ class Comparison:
 
 
 def compare_runs(stores: Sequence[RunStore]) -> Comparison:
-    """Reads runs and puts them beside each other, in their order; a run given twice counts once.
-
-    Raises:
-        UsageError: Fewer than two, or more than eight.
-    """
+    """Read two to eight runs and compare them, in their order; a run given twice counts once. Raises `UsageError`."""
     paths = tuple(dict.fromkeys(store.dir for store in stores))
     if not LEAST_RUNS <= len(paths) <= MOST_RUNS:
         raise UsageError(

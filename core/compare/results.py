@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.compare.figures import Figures, GroupFigures
+from core.compare.figures import Figures
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, byte_size, count, duration, number, rate
 from core.metrics.column_group import rank_group
@@ -20,12 +19,11 @@ from core.run_folder.record import RunRecord
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line.
+    """One row of a comparison.
 
     Attributes:
-        name: Of the value, as flags and files have it.
-        label: What people call it.
-        values: One a run, as JSON has them; None where a run has none.
+        name: As in flags and files.
+        values: For JSON, one a run; None where a run has none.
         texts: The same for people.
         best: The places of the best values; empty where none is better than another.
     """
@@ -38,7 +36,6 @@ class Row:
 
     @property
     def differs(self) -> bool:
-        """Whether the runs do not all have the same."""
         return len(set(self.texts)) > 1
 
     @property
@@ -47,12 +44,11 @@ class Row:
 
     @property
     def changed(self) -> tuple[int, ...]:
-        """The places of the values that are not the first run's."""
         return tuple(place for place, own in enumerate(self.texts) if own != self.texts[0])
 
 
 def best_places(numbers: tuple[float | None, ...], better: Better) -> tuple[int, ...]:
-    """Where the best of several numbers stands; nowhere while fewer than two are known, or all are equal."""
+    """The places of the best of several numbers; empty while fewer than two are known, or all are equal."""
     known = [number for number in numbers if number is not None]
     if not better or len(known) < 2 or min(known) == max(known):
         return ()
@@ -73,7 +69,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One cell: as JSON has it, as people read it, and what it is worth."""
+    """One cell: its value for JSON, its text, and its number for ranking."""
 
     value: Any
     text: str
@@ -84,7 +80,7 @@ _NOTHING: Final = _Value(None, UNKNOWN)
 
 
 def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tuple[Row, ...]:
-    """What the runs did. The best of several is marked only where all train the same recipe."""
+    """Make the rows of results. The best of several is marked only where all train the same recipe."""
     runs = [_Run(*pair) for pair in zip(records, figures, strict=True)]
     named = common_heroes(records)
     heroes = None if named is None else {hero.metric: hero for hero in named or DEFAULT_HEROES}
@@ -110,7 +106,7 @@ def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tup
 
 
 def common_heroes(records: Sequence[RunRecord]) -> tuple[Hero, ...] | None:
-    """What the one recipe of runs names as its heroes, perhaps none; None for runs of several recipes."""
+    """The heroes of the runs' one recipe, perhaps none; None for runs of several recipes."""
     recipes = {record.entry.state.recipe for record in records if record.entry.state}
     if len(recipes) != 1:
         return None
@@ -130,13 +126,12 @@ def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:
 
 
 def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:
-    """A metric's name within a label: "return", "KL"."""
     label = heroes[name].label if heroes and name in heroes else name.replace("_", " ").strip()
     return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
 def _row(name: str, label: str, cells: list[_Value], better: Better) -> Row:
-    """A line; values that read the same as the best are as good."""
+    """Make a row; values with the same text as the best are as good."""
     texts = tuple(cell.text for cell in cells)
     best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)}
     places = tuple(place for place, text in enumerate(texts) if text in best)
@@ -180,18 +175,16 @@ def _steps(run: _Run) -> _Value:
 
 
 def _duration(run: _Run) -> _Value:
-    seconds, state = run.figures.trained_s, run.record.entry.state
-    if seconds is None:
+    """The time of training, without the time between attempts."""
+    state = run.record.entry.state
+    if state is None or not state.trained_s:
         return _NOTHING
-    live = " so far" if state is not None and state.is_live else ""
-    return _Value(round(seconds, 3), duration(seconds) + live)
+    return _Value(round(state.trained_s, 3), duration(state.trained_s) + (" so far" if state.is_live else ""))
 
 
 def _speed(run: _Run, name: str, unit: str) -> _Value:
-    """The sum of the ranks' means."""
-    means = [group.means[name] for group in _ranks(run) if name in group.means]
-    total = math.fsum(means)
-    return _Value(total, rate(total, unit), total) if means and math.isfinite(total) else _NOTHING
+    mean = run.figures.speeds.get(name)
+    return _NOTHING if mean is None else _Value(mean, rate(mean, unit), mean)
 
 
 def _disk(run: _Run) -> _Value:
@@ -200,24 +193,17 @@ def _disk(run: _Run) -> _Value:
 
 
 def _energy(run: _Run) -> _Value:
-    """From the mean power of the GPUs that the run trained on, which is sampled once a second."""
-    state, seconds = run.record.entry.state, run.figures.trained_s
-    if state is None or not seconds:
+    state = run.record.entry.state
+    if state is None or not state.energy_j:
         return _NOTHING
-    groups = [run.figures.groups.get(f"device/{uuid}") for uuid in state.devices]
-    powers = [group.means["power_w"] for group in groups if group is not None and "power_w" in group.means]
-    hours = math.fsum(powers) * seconds / 3600
-    if not powers or not math.isfinite(hours):
-        return _NOTHING
+    hours = state.energy_j / 3600
     return _Value(round(hours, 3), f"{number(hours / 1000)} kWh" if hours >= 100 else f"{number(hours)} Wh", hours)
 
 
 def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str]:
-    """Metrics without a row of their own, the recipe's heroes first."""
     found: dict[str, None] = {}
     for run in runs:
-        rank = run.figures.groups.get(rank_group(0))
-        names = [*run.figures.evals, *(rank.last if rank is not None else ())]
+        names = [*run.figures.evals, *run.figures.last.get(rank_group(0), ())]
         found |= dict.fromkeys(name for name in names if has_own_card(name) and name not in _NO_RESULTS)
     return sorted(found, key=lambda name: name not in (heroes or ()))[:MAX_OTHERS]
 
@@ -225,12 +211,7 @@ def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str
 def _other(run: _Run, name: str) -> _Value:
     if run.figures.evals.get(name):
         return _eval(run, name)
-    value = last_value(name, (group.last.get(name) for group in _ranks(run)))
-    return _NOTHING if value is None else _Value(value, number(value, 4), value)
-
-
-def _ranks(run: _Run) -> list[GroupFigures]:
-    """The figures of as many ranks as the run has now."""
     state = run.record.entry.state
-    groups = (run.figures.groups.get(rank_group(rank)) for rank in range(state.world_size if state is not None else 1))
-    return [group for group in groups if group is not None]
+    ranks = range(state.world_size if state is not None else 1)  # others are of attempts with more ranks
+    value = last_value(name, (run.figures.last.get(rank_group(rank), {}).get(name) for rank in ranks))
+    return _NOTHING if value is None else _Value(value, number(value, 4), value)

@@ -25,13 +25,7 @@ DEVICES: Final = FieldSpec("devices", "Devices", "str")
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """One run's.
-
-    Attributes:
-        values: By name; None for an empty field.
-        texts: As people read them.
-        specs: The fields that they are values of, in the order of the form.
-    """
+    """One run's settings by name; `specs` are their fields, in the order of the form."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -40,13 +34,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChangedSetting:
-    """A setting that is not at its default.
-
-    Attributes:
-        name: As in files and flags.
-        label: What people call it.
-        text, default: Its value and its default, as people read them; the default of a recipe that is gone is unknown.
-    """
+    """A setting that is not at its default; the default of a recipe that is gone is unknown."""
 
     name: str
     label: str
@@ -55,7 +43,7 @@ class ChangedSetting:
 
 
 def changed_settings(config: RunConfig) -> tuple[ChangedSetting, ...]:
-    """Where a config differs from what its recipe starts with, in the order of the form."""
+    """The settings that differ from the recipe's defaults, in the order of the form."""
     fields: dict[str, FieldSpec] = {}
     own: dict[str, Any] = {}
     try:
@@ -85,7 +73,6 @@ def changed_settings(config: RunConfig) -> tuple[ChangedSetting, ...]:
 
 
 def read_settings(record: RunRecord) -> RunSettings:
-    """A run's settings; none where `run.toml` cannot be read."""
     try:
         config = RunStore(record.path).config()
     except RankdeckError:
@@ -104,7 +91,7 @@ def read_settings(record: RunRecord) -> RunSettings:
 
 
 def setting_rows(runs: Sequence[RunSettings]) -> tuple[Row, ...]:
-    """Every setting that a run has, those of the form first; two fields of one label say their units."""
+    """Make the rows of all settings, those of the form first; two fields of one label name their units."""
     specs: dict[str, FieldSpec] = {}
     for run in runs:
         specs |= {spec.name: spec for spec in run.specs if spec.name not in specs}
@@ -118,7 +105,7 @@ def setting_rows(runs: Sequence[RunSettings]) -> tuple[Row, ...]:
 
 
 def _completed(config: RunConfig, ranks: int, mode: Mode) -> tuple[RunConfig, dict[str, FieldSpec]]:
-    """The settings with what the recipe and the batch arithmetic add, and the recipe's own fields."""
+    """Complete the settings by the recipe and the batch arithmetic; also return the recipe's own fields."""
     fields: dict[str, FieldSpec] = {}
     try:
         recipe = get_recipe(config.recipe)
@@ -161,7 +148,6 @@ _SHOWN: Final = (
 
 
 def read_environment(store: RunStore) -> dict[str, Any]:
-    """What a run's `environment.json` says; nothing where it cannot be read."""
     try:
         document = read_json(store.environment)
     except StateFileError:
@@ -170,7 +156,7 @@ def read_environment(store: RunStore) -> dict[str, Any]:
 
 
 def environment_rows(runs: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """What the runs ran with; lines that no run has anything for are left out."""
+    """Make the rows of versions, devices and system, without those that no run has."""
     rows = []
     for name, label in _SHOWN:
         values = tuple(_device_names(run.get(name)) if name == "devices" else run.get(name) for run in runs)
@@ -179,7 +165,6 @@ def environment_rows(runs: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
 
 
 def _device_names(value: object) -> str | None:
-    """ "2 × NVIDIA RTX 4090, CPU"."""
     devices = value if isinstance(value, list) else []
     names = Counter(str(device.get("name")) for device in devices if isinstance(device, dict))
     return ", ".join(f"{times} × {name}" if times > 1 else name for name, times in names.items()) or None

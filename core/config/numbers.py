@@ -104,8 +104,6 @@ def _factor(given: str, unit: str) -> Decimal:
     size, wanted = _bytes(given), _bytes(unit)
     if size and wanted:
         return Decimal(size) / wanted
-    if unit == "kWh" and given in ("Wh", "MWh"):
-        return Decimal(1) / 1000 if given == "Wh" else Decimal(1000)
     if given in _TIMES and unit not in ("s", "h", "%"):
         return Decimal(_TIMES[given])
     if unit.isalpha() and len(unit) > 2 and given.lower() in (unit, unit.removesuffix("s")):

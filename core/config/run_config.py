@@ -256,11 +256,6 @@ class RunConfig:
         None, "Training time limit", "Save and stop after this much training time, over all attempts of the run.",
         limits=(1e-5, 1e6), unit="h", changes="stop", group="Early stopping",
     )
-    max_kwh: float | None = setting(
-        None, "Energy limit",
-        "Save and stop once the GPUs have used this much energy, over all attempts of the run.",
-        limits=(1e-9, 1e6), unit="kWh", changes="stop", group="Early stopping",
-    )
     samples_per_block: int = setting(
         100_000, "Samples in a block", "Samples per block, the larger unit of the ledger.",
         limits=(1, 10**12), unit="samples", group="Data",

@@ -1,6 +1,6 @@
-"""Exports for other programs: CSV, TensorBoard event files, weights, a Hugging Face folder.
+"""Exports for other programs: CSV, weights, a Hugging Face folder.
 
-`export` does it. Nothing here touches what the run's host writes; a live run is exported as far as it is.
+Nothing here touches the files of the run's host; a live run is exported up to its current step.
 """
 
 from typing import Final
@@ -8,7 +8,6 @@ from typing import Final
 # Each kind, and what people call it.
 KINDS: Final = {
     "csv": "CSV tables",
-    "tensorboard": "TensorBoard event files",
     "safetensors": "weights (safetensors)",
     "hf": "Hugging Face folder",
 }

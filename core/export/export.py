@@ -15,7 +15,6 @@ from core.checkpoints.state_header import read_head
 from core.errors import ConfigError, RankdeckError
 from core.export import AUTO_DTYPE, DTYPE_NAMES, KINDS
 from core.export.lines import ExportCancelledError, Line, MetricsLines, Progress
-from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
 from core.files.atomic import replace_with_retry
 from core.files.destination import check_file_place, check_folder_place, refused, staged_folder
@@ -39,19 +38,13 @@ LIMIT_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was made.
-
-    Attributes:
-        kind: One of `KINDS`.
-    """
-
     kind: str
     path: Path
     details: tuple[str, ...]
 
 
 def default_place(store: RunStore, kind: str, checkpoint: int | None = None) -> Path:
-    """Where an export goes by default: below `exports` in the run's folder, where its host never looks."""
+    """The default place of an export: `exports` in the run's folder, where its host never looks."""
     name = kind if checkpoint is None else f"{kind}-checkpoint-{checkpoint}"
     folder = store.dir / _EXPORTS_FOLDER / name
     return folder / _MODEL_NAME if kind == "safetensors" else folder
@@ -70,23 +63,20 @@ def export_run(
     progress: Progress = lambda _done: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Exported:
-    """Exports a run. Blocks; may be called from any thread.
+    """Export a run, live or not. Blocks; may be called from any thread.
 
-    Args:
-        store: The run, live or not.
-        kind: One of `KINDS`.
-        out: The file or folder; None: `default_place`, where an earlier export is replaced.
-        checkpoint: Which committed state, for weights; see `core.export.weights.write_weights`.
-        allow_diverged: Weights that are not finite are exported too.
-        overwrite: Replace files of the same names in `out`.
-        dtype: Of `DTYPES`, for a folder that a recipe makes.
-        trust_recipe: The recipe's own code may run, though it was never started on this machine.
-        progress: Told now and then how far it is, 0 to 1.
-        cancelled: Asked now and then; True ends it, and nothing is written.
+    `kind`: One of `KINDS`.
+    `out`: The file or folder; None: `default_place`, where an earlier export is replaced.
+    `checkpoint`: Which committed state, for weights; see `core.export.weights.write_weights`.
+    `overwrite`: Replace files of the same names in `out`.
+    `dtype`: One of `DTYPES`, for a folder that a recipe makes.
+    `trust_recipe`: The recipe's own code may run, though it was never started on this machine.
+    `progress`: Called now and then with the share that is done, 0 to 1.
+    `cancelled`: Asked now and then; True ends it, and nothing is written.
 
     Raises:
         UsageError: It cannot be exported so; nothing was written.
-        RankdeckError: It failed; what was there before is still there.
+        RankdeckError: It failed; earlier files are still there.
     """
     if out is None:
         refuse_links_below(store.dir / _EXPORTS_FOLDER)
@@ -110,17 +100,13 @@ def export_run(
             )
         return _by_recipe(store, kind, place, checkpoint, cancelled, allow_diverged, dtype)
     lines = MetricsLines(store.metrics, cancelled)
-    write = {"csv": write_tables, "tensorboard": write_event_files}[kind]
     with staged_folder(place) as staging:
-        made = write(lines, staging, progress)
+        made = write_tables(lines, staging, progress)
         if not made:
             raise refused(f"{store.dir.name} has no metrics yet.", "Export it after its first step.")
-    noun = "rows" if kind == "csv" else "events"
-    details = [f"{name}: {count:,} {noun}" for name, count in made.items()]
+    details = [f"{name}: {count:,} rows" for name, count in made.items()]
     if lines.damaged:
         details.append(f"{lines.damaged:,} damaged lines of metrics.jsonl were left out.")
-    if kind == "tensorboard":
-        details.append(f'Look at it: tensorboard --logdir "{place}"')
     return Exported(kind, place, tuple(details))
 
 
@@ -160,7 +146,6 @@ def _by_recipe(
 
 
 def _size_text(files: list[Path]) -> str:
-    """Type and size of the numbers in weights: ": bf16, 248.1 MB"."""
     try:
         heads = [read_head(path)[0] for path in files]
         found = {str(entry["dtype"]) for head in heads for name, entry in head.items() if name != "__metadata__"}
@@ -171,7 +156,7 @@ def _size_text(files: list[Path]) -> str:
 
 
 def _find_recipe(store: RunStore) -> tuple[Recipe | None, str]:
-    """The recipe that a run trains; None and the reason where it cannot be used here any more."""
+    """Find the recipe that a run trains; None and the reason where it cannot be used here any more."""
     try:
         return get_recipe(store.config().recipe), ""
     except ConfigError as error:
@@ -179,7 +164,7 @@ def _find_recipe(store: RunStore) -> tuple[Recipe | None, str]:
 
 
 def write_tables(lines: MetricsLines, folder: Path, progress: Progress) -> dict[str, int]:
-    """Fills an existing folder with a CSV file for each kind of line that occurs; returns rows by the file's name.
+    """Write a CSV file for each kind of line into an existing folder; return rows by file name.
 
     Raises:
         OSError: The disk refuses.
@@ -224,13 +209,11 @@ def _cell(value: Any) -> Any:
 
 
 class RecipeExportError(RankdeckError):
-    """The recipe's own code could not do it."""
-
     title = "The recipe could not export the run"
 
 
 def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Recipe:
-    """The recipe, if it can export `run` to `kind`; without one `problem` says why. Raises `UsageError`."""
+    """Check that the recipe can export `run` to `kind`; without one `problem` is the reason. Raises `UsageError`."""
     if recipe is None:
         raise refused(problem, "Restore the run's recipe. To list recipes: rankdeck recipes")
     if kind not in recipe.exports:
@@ -251,11 +234,11 @@ def run_export(
     *,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Has the recipe fill the empty folder `target` from a file of whole weights. Blocks; works on any thread.
+    """Let the recipe fill the empty folder `target` from a file of whole weights. Blocks; works on any thread.
 
     Raises:
         RecipeExportError: It failed, took too long, or left nothing in the folder.
-        ExportCancelledError: `cancelled` said so.
+        ExportCancelledError: `cancelled` returned True.
     """
 
     def waiting(_folder: Path) -> None:

@@ -20,20 +20,14 @@ _TELL_EVERY: Final = 4096
 
 
 class ExportCancelledError(RankdeckError):
-    """The person changed their mind."""
-
     title = "The export was cancelled"
 
 
 class MetricsLines:
-    """The lines of a run, which can be gone through any number of times; every time the same ones.
-
-    Args:
-        path: `metrics.jsonl`; a missing one is empty.
-        cancelled: Asked now and then.
+    """The lines of a run, which can be read any number of times; every time the same ones.
 
     Attributes:
-        damaged: Lines of the last pass that are not JSON objects with an event; they are passed over.
+        damaged: Number of lines in the last pass that are not JSON objects with an event; they are skipped.
     """
 
     def __init__(self, path: Path, cancelled: Callable[[], bool] = lambda: False) -> None:
@@ -43,12 +37,7 @@ class MetricsLines:
         self.damaged = 0
 
     def read(self, progress: Progress = lambda _done: None) -> Iterator[Line]:
-        """Each line that has an event.
-
-        Raises:
-            ExportCancelledError: `cancelled` said so.
-            PreflightError: The file cannot be read.
-        """
+        """Yield each line that has an event; raises `ExportCancelledError` and `PreflightError`."""
         self.damaged = 0
         if not self._end:
             return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.full_weights import export_weights
-from core.checkpoints.store import Checkpoint, CheckpointStore, other_checkpoints
-from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
+from core.checkpoints.store import Checkpoint, CheckpointStore
+from core.errors import RankdeckError, UsageError
 from core.export.lines import MetricsLines
 from core.files.atomic import explained
 from core.files.destination import refused
@@ -18,7 +19,7 @@ _TRIES: Final = 3
 
 
 class Weights(NamedTuple):
-    """One file of whole weights or every rank's shards (`export_weights` takes both), and what they are as text."""
+    """One file of whole weights or every rank's shards, as `export_weights` takes them, and their description."""
 
     sources: tuple[Path, ...]
     description: str
@@ -27,18 +28,12 @@ class Weights(NamedTuple):
 def write_weights(
     store: RunStore, recipe: Recipe | None, number: int | None, target: Path, *, allow_diverged: bool = False
 ) -> str:
-    """Writes whole weights of a run as one safetensors file, which is replaced in one piece.
+    """Write whole weights of a run, live or not, as one safetensors file; return their description for a person.
 
-    Args:
-        store: The run; it may be live.
-        recipe: None when it cannot be found here any more.
-        number: The checkpoint; None takes `model.safetensors` of a run that has ended in order, else the newest
-            checkpoint that is whole.
-        target: The file.
-        allow_diverged: Weights that are not finite are exported too.
-
-    Returns:
-        Which weights they are, for a person.
+    `recipe`: None when it cannot be found here any more.
+    `number`: The checkpoint; None takes `model.safetensors` of a run that has ended in order, else the newest
+    checkpoint that is whole.
+    `target`: The file, which is replaced in one piece.
 
     Raises:
         UsageError: There are none, or not that checkpoint, or they are not finite.
@@ -65,7 +60,6 @@ def write_weights(
 
 
 def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = False) -> Weights:
-    """See `write_weights`."""
     state, kept = store.state(), CheckpointStore(store.checkpoints)
     last = next((item for item in kept.list()[-1:] if item.diverged), None)
     # Ranks that train alone may have left a good model even where one of them has diverged.
@@ -73,7 +67,7 @@ def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = 
     if number is None and not useless and state.state in ("finished", "stopped") and store.model.is_file():
         return Weights((store.model,), f"the weights of step {state.step:,}, as the run left them")
     if number is not None:
-        checkpoint = _chosen(store, kept, number)
+        checkpoint = choose_checkpoint(store.checkpoints, str(number), store.dir.name, allow_diverged=True)
     else:
         checkpoint = last if last is not None else _newest(store, kept)
     if checkpoint.diverged and not allow_diverged:
@@ -104,23 +98,8 @@ def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
     return checkpoint
 
 
-def _chosen(store: RunStore, kept: CheckpointStore, number: int) -> Checkpoint:
-    there = [checkpoint.number for checkpoint in kept.list()]
-    if number not in there and not (store.checkpoints / str(number)).is_dir():
-        raise refused(f"{store.dir.name} has no checkpoint {number}.", other_checkpoints(map(str, there)))
-    try:
-        return kept.verify(number)
-    except NewerVersionError:
-        raise
-    except StateFileError as error:
-        others = ", ".join(str(other) for other in there if other != number)
-        raise StateFileError(
-            error.cause, f"Choose another checkpoint: {others}." if others else "Resume the run, or start it again."
-        ) from None
-
-
 def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], str]:
-    """The files of a checkpoint that make whole weights; where each rank has a copy of its own, the best rank's."""
+    """The files of a checkpoint that make whole weights; of copies of each rank, the best rank's."""
     if not (found := checkpoint.weights()):
         raise refused(
             f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint.", "--checkpoint N"
@@ -135,7 +114,7 @@ def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], s
 
 
 def _losses(store: RunStore, checkpoint: Checkpoint) -> dict[int, float]:
-    """Each rank's newest validation loss up to the step at which the checkpoint holds it."""
+    """Each rank's newest validation loss up to its step in the checkpoint."""
     found: dict[int, float] = {}
     for line in MetricsLines(store.metrics).read():
         rank, step, loss = line.get("rank"), line.get("step"), line.get("val_loss")

@@ -27,12 +27,7 @@ _SWITCH_S: Final = 0.0005
 
 
 def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = ProcessTree) -> int:
-    """Runs the host; returns the run's exit code.
-
-    Args:
-        arguments: The run's folder.
-        process_tree: As `RunHost` takes it.
-    """
+    """Run the host on the folder that is the only argument; return the run's exit code."""
     if len(arguments) != 1:
         sys.stderr.write("Usage: python -m core.host RUN_DIR\n")
         return UsageError.exit_code
@@ -66,7 +61,7 @@ async def _host(store: RunStore, process_tree: Callable[[str], ProcessTree]) -> 
 
 
 def _log_to(path: Path) -> None:
-    """Logs to `path`, unless that is where standard error goes already (as it does in a detached host)."""
+    """Log to `path`, unless that is where standard error goes already (as it does in a detached host)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if not _is_same_file(path):

@@ -28,7 +28,7 @@ from core.host.watches.hang_watch import HangResponse, HangWatch
 from core.host.watches.log_watch import LogWatch
 from core.host.watches.script_watches import LossWatch, OwnCopies
 from core.host.watches.spill_watch import SpillWatch
-from core.host.watches.straggler_watch import StragglerWatch
+from core.host.watches.straggler import StragglerWatch
 from core.host.watches.watch import Watch
 from core.launch.run_length import unequal_shares
 from core.launch.work_plan import rank_starts, total_steps
@@ -73,7 +73,7 @@ class AttemptOwner(Protocol):
     """Calls from an attempt to the run that owns it."""
 
     def stop_for(self, reason: StopReason) -> None:
-        """Ends the run in order."""
+        """End the run in order."""
 
     def on_training(self) -> None:
         """The first step was made."""
@@ -83,7 +83,7 @@ class AttemptOwner(Protocol):
 
 
 class Attempt:
-    """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host."""
+    """Supervises the ranks of one attempt: `run` from beginning to end, the other methods are called by the host."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class Attempt:
         self._owner = owner
         self._processes = services.rank_processes(new_mark(folder_mark(services.store.dir)))
         self._ranks = ranks = Ranks(launch.run, launch.commands)
-        seats = None if services.launcher is None else services.launcher.seats
-        for rank, seat in zip(ranks, () if seats is None else seats.ranks, strict=False):
-            rank.is_remote, rank.machine = seat.is_remote, seat.name if seats is not None and seats.nodes > 1 else ""
+        if (seats := services.seats) is not None:
+            for rank, seat in zip(ranks, seats.ranks, strict=False):
+                rank.is_remote, rank.machine = seat.is_remote, seat.name if seats.nodes > 1 else ""
         config, checkpoint = launch.run.config, launch.context.checkpoint
 
         def protected(checkpoints: Sequence[Checkpoint]) -> Collection[int]:
-            """Checkpoints that are never removed: the best by the run's stop rules, and by the recipe's own figure."""
+            """Checkpoints that are never removed: the best by the run's stop rules and by the recipe's own figure."""
             entries = [entry_of(checkpoint) for checkpoint in checkpoints]
             best = worth_keeping(services.store.columns, launch.run.recipe.heroes, entries)
             return {*stop_watch.pinned(checkpoints), *best}
@@ -151,7 +151,7 @@ class Attempt:
         }
 
     async def run(self) -> Outcome:
-        """Starts the ranks and stays until the last one is gone, whatever happens."""
+        """Start the ranks and stay until the last one is gone, whatever happens."""
         try:
             for watch in self._watches:
                 await watch.begin()
@@ -168,7 +168,7 @@ class Attempt:
         return replace(outcome, unkillable=tuple(unkillable))
 
     async def _rest(self, least_s: float) -> None:
-        """Waits until it is time to look again: soon while anything changes, else after 0.5 s or the next message."""
+        """Wait until it is time to look again: soon while anything changes, else after 0.5 s or the next message."""
         if not self._is_calm:
             await asyncio.sleep(max(POLL_S, least_s))
             return
@@ -220,7 +220,7 @@ class Attempt:
             self._commits.coordinator.rank_lost(number)
 
     def stop_asked(self) -> None:
-        """The ladder's first rung: ranks commit at their next boundary."""
+        """Tell the ranks to commit at their next boundary and exit."""
         for watch in self._watches:
             watch.cancel()
         self._news.set()
@@ -231,7 +231,6 @@ class Attempt:
             self._ranks.broadcast(CommitPlease("asked for"))
 
     def give_up(self, error: dict[str, str]) -> None:
-        """Ends the attempt: it cannot save anything any more."""
         self._end.end(Outcome("failed", error))
         self._news.set()
 
@@ -254,7 +253,7 @@ class Attempt:
         self._end.await_start()
 
     def _watch_processes(self) -> None:
-        """Lets the monitor attribute a device's memory to its rank's process."""
+        """Let the monitor attribute a device's memory to its rank's process."""
         pids = {rank.command.device.uuid: rank.pid for rank in self._ranks if rank.pid is not None}
         self._launch.context.monitor.watch(pids)
 

@@ -32,17 +32,12 @@ DRAIN_POLL_S: Final = 0.025
 
 @dataclass(frozen=True, slots=True)
 class SurvivorCheckpoint:
-    """Survivor checkpoint: independent ranks commit once more, and stop, when another rank has failed.
-
-    Attributes:
-        until: The end of the time limit, in seconds on the monotonic clock.
-    """
+    """Survivor checkpoint: independent ranks commit once more, and stop, when another rank has failed."""
 
     survivors: Sequence[Rank]
     until: float
 
     def is_over(self, now: float, committing: bool) -> bool:
-        """Every survivor has committed or ended, or the time is up."""
         waiting = [rank for rank in self.survivors if rank.done is None and rank.exited_at is None]
         return now >= self.until or (not waiting and not (committing and self.survivors))
 
@@ -80,17 +75,15 @@ class AttemptEnd:
         self._survivors: SurvivorCheckpoint | None = None
 
     def await_start(self, times: int = 1) -> None:
-        """The first step is overdue `times` the start limit from now on."""
         self._start_by = time.monotonic() + times * self._launch.run.config.start_timeout_s
 
     def begin_training(self) -> None:
-        """The ranks that have to have made a first step."""
         self.has_begun = True
         if self.phase is AttemptPhase.STARTING:
             self.phase = AttemptPhase.TRAINING
 
     def finish(self, now: float) -> None:
-        """Lets the ranks exit: all they did is committed."""
+        """Let the ranks exit: all their work is committed."""
         self._status.change_phase("ending")
         self.phase, self._finish_by = AttemptPhase.FINISHING, now + FINISH_LIMIT_S
         self._commits.quiet = True  # a checkpoint that a rank still begins would never be used
@@ -100,7 +93,7 @@ class AttemptEnd:
         self.phase, self.outcome = AttemptPhase.ENDED, self.outcome or outcome
 
     def tick(self, now: float) -> None:
-        """Makes the transition that is due: a stop goes before a failure, a failure before a delay."""
+        """Make the transition that is due: a stop goes before a failure, a failure before a delay."""
         rung = self._ladder.rung(now)
         if self.phase is AttemptPhase.FINISHING:
             if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:
@@ -116,7 +109,7 @@ class AttemptEnd:
             self.end(self._failed())
 
     async def end_processes(self, processes: RankProcesses) -> list[int]:
-        """Ends the remaining ranks within a time limit and reads their last lines; returns the pids that survive."""
+        """End the remaining ranks within a time limit and read their last lines; return the pids that survive."""
         loop = asyncio.get_running_loop()
         await self._commits.settle(KILL_WAIT_S)
         unkillable = await loop.run_in_executor(None, processes.stop, KILL_WAIT_S)
@@ -139,7 +132,7 @@ class AttemptEnd:
             self.end(self._failed())
 
     def _begin_survivor_checkpoint(self, now: float) -> SurvivorCheckpoint:
-        """Asks independent ranks to commit once more; ranks that synchronise now and then cannot."""
+        """Ask independent ranks to commit once more; ranks that synchronise now and then cannot."""
         failed = set(self._ranks.failures)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
         # Between rounds of local SGD the lost rank's newest part may be of an older round than theirs.
@@ -164,7 +157,7 @@ class AttemptEnd:
         return Outcome("finished" if finished else "stopped", error, model=model)
 
     def _stopped_short(self) -> Outcome:
-        """A stop whose ranks are ended without a commit of where they stood."""
+        """The outcome of a stop whose ranks are ended without a commit of their last steps."""
         kept = self._commits.newest or self._resumed
         model = self._barrier.model(self._resumed)
         step = max(rank.step for rank in self._ranks)

@@ -44,12 +44,7 @@ TOKEN_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class AttemptLaunch:
-    """One attempt, ready to be spawned.
-
-    Attributes:
-        restore_plan: What each rank restores of the run's newest checkpoint.
-        rendezvous: The file at which its ranks meet; removed after the attempt.
-    """
+    """One attempt, ready to be spawned; `rendezvous` is the file at which its ranks meet, removed after it."""
 
     run: ResolvedRun
     context: RunContext
@@ -69,21 +64,14 @@ async def prepare_launch(
     port: int,
     fell_back: bool,
 ) -> AttemptLaunch:
-    """Plans an attempt, and lets the listener expect its ranks.
+    """Plan an attempt, and let the listener expect its ranks.
 
-    Args:
-        services: The host's.
-        run: What the attempt trains, and on what.
-        context: Where it continues from.
-        number: The attempt's number.
-        halvings: How often the micro-batch was halved since the host started.
-        restarts: How often this host has restarted the ranks.
-        port: The listener's.
-        fell_back: The run's last attempt trained in a lesser way than was asked for.
+    `halvings`: How often the micro-batch was halved since the host started.
+    `restarts`: How often this host has restarted the ranks.
+    `fell_back`: The run's last attempt trained in a lesser way than was asked for.
     """
     run_dir, checkpoint = services.store.dir, context.checkpoint
-    launcher = services.launcher
-    seats = None if launcher is None else launcher.seats
+    launcher, seats = services.launcher, services.seats
     own_token = "" if launcher is None else launcher.rank_token(number)
     token = own_token or secrets.token_urlsafe(TOKEN_BYTES)
     rendezvous = rendezvous_folder(run_dir) / f".rendezvous-{number}-{secrets.token_hex(4)}"
@@ -95,7 +83,7 @@ async def prepare_launch(
         token="" if own_token else token,
         checkpoint=None if checkpoint is None else checkpoint.folder,
         python=sys.executable,
-        host_pid=os.getpid() if services.launcher is None else 0,  # else no rank is its child
+        host_pid=os.getpid() if launcher is None else 0,  # else no rank is its child
         halvings=halvings,
         restarts=restarts,
         master_port=free_port() if run.recipe.self_contained else 0,
@@ -128,12 +116,7 @@ def _plan_restore(checkpoint: Checkpoint | None, run: ResolvedRun, fell_back: bo
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Facts that the host gathers once, before the first attempt.
-
-    Attributes:
-        checkpoint: What the run continues from; None for a new run.
-        keeper: The ledger, to be made once the data is ready.
-    """
+    """Facts that the host gathers once, before the first attempt; `keeper` makes the ledger once the data is ready."""
 
     run: ResolvedRun
     machine: Platform
@@ -152,7 +135,7 @@ def gather_context(
     checkpoints: CheckpointStore,
     others: Sequence[Device] = (),
 ) -> RunContext:
-    """Looks at everything once; removes checkpoints that were never finished. `others`: GPUs of other machines.
+    """Look at everything once and remove unfinished checkpoints. `others`: GPUs of other machines.
 
     Raises:
         ConfigError: The devices are not there.
@@ -174,7 +157,7 @@ def gather_context(
 
 
 def _checked(store: RunStore) -> object:
-    """The decision of the check before the first attempt; None for later attempts, or if no decision was left."""
+    """The decision of the check before the first attempt; None for later attempts or without a record of it."""
     try:
         return read_json(store.resolved) if store.stored_state().attempt <= 1 and store.resolved.exists() else None
     except StateFileError:
@@ -182,7 +165,6 @@ def _checked(store: RunStore) -> object:
 
 
 def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, Any]:
-    """The fields of the alert about a checkpoint that cannot be used."""
     if bad.diverged_at is not None:
         kind, what, otherwise = "checkpoint_diverged", "passed over", "The run starts with fresh weights."
         cause = f"Its weights are not finite: training had diverged at step {bad.diverged_at}."
@@ -207,10 +189,7 @@ def describe_environment(
     method: LaunchMethod,
     seats: NodeSeats | None = None,
 ) -> dict[str, Any]:
-    """Contents of `environment.json`: versions, devices and system of a run, to explain later differences.
-
-    Reads package metadata only: torch is not imported.
-    """
+    """Contents of `environment.json`: versions, devices and system, from package metadata, without importing torch."""
     place = run.distributed(0).replace(launch_method=method)
     return {
         "written": time.time(),

@@ -16,7 +16,6 @@ HOST: Final = "host"
 
 
 def sampled(devices: Collection[Device], available: Collection[Device]) -> set[str]:
-    """UUIDs to sample for a run: its devices; on CPU devices the GPUs too, to see that they idle or are taken."""
     uuids = {device.uuid for device in devices}
     if all(device.kind == "cpu" for device in devices):
         uuids |= {device.uuid for device in available if device.kind == "cuda"}
@@ -24,13 +23,7 @@ def sampled(devices: Collection[Device], available: Collection[Device]) -> set[s
 
 
 class DeviceSampler:
-    """Samples until it is closed.
-
-    Args:
-        monitor: Asked once a second; it neither raises nor hangs.
-        uuids: What is sampled (`sampled`).
-        on_samples: Called on the sampler's thread with the fields of each line.
-    """
+    """Samples until it is closed; calls `on_samples` on a thread of its own with the fields of each line."""
 
     def __init__(
         self, monitor: DeviceMonitor, uuids: Collection[str], on_samples: Callable[[list[dict[str, Any]]], None]
@@ -43,11 +36,10 @@ class DeviceSampler:
         self._thread.start()
 
     def narrow(self, uuids: Collection[str]) -> None:
-        """Leaves the other devices out from now on: the run is not on them any more."""
         self._uuids = frozenset(uuids)
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Ends the thread; one that waits for a driver is left behind."""
+        """End the thread; one that waits for a driver is left behind."""
         self._closing.set()
         self._thread.join(timeout_s)
 

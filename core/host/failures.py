@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +37,9 @@ class RankFailure:
 
     Attributes:
         at: When it was first noticed, in seconds on a monotonic clock.
-        device: What its device is called: "GPU 0".
         phase: Its phase, as it last reported it.
-        returncode: How its process ended; None while it has not.
-        finding: The host's own finding, where that is what failed ("made no first step within 180 s").
+        returncode: Its exit code; None while its process runs.
+        finding: The host's own finding, where that is the failure ("made no first step within 180 s").
         hung: It made no progress, and the host ends it for that (`hang_policy`).
     """
 
@@ -59,7 +57,7 @@ class RankFailure:
 
     @property
     def is_secondary(self) -> bool:
-        """It followed from the loss of another rank, so it is never the root cause of several."""
+        """Whether it followed from the loss of another rank, so that it is never the root cause of several."""
         if self.finding:
             return False
         if self.report is not None:
@@ -70,24 +68,24 @@ class RankFailure:
 
     @property
     def was_killed(self) -> bool:
-        """Its process was ended by a signal (Windows: by another process), or crashed, without a report of its own."""
+        """Whether its process was ended by a signal (Windows: by another process), or crashed, without a report."""
         if self.report is not None or self.finding or self.returncode is None:
             return False
         return ended_by_force(self.returncode)
 
     @property
     def usage(self) -> bool:
-        """The person's input is at fault; no fallback can help."""
+        """Whether the person's input is at fault, so that no fallback can help."""
         return self.report is not None and self.report.usage
 
     @property
     def kind(self) -> str:
-        """`RankFailed.kind`: what ended it where new processes would meet the same again."""
+        """`RankFailed.kind`: a cause that new processes would meet again."""
         return "" if self.report is None else self.report.kind
 
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
-    """The failure, of at least one, that the others followed from."""
+    """Return the failure, of at least one, that the others followed from."""
     ordered = sorted(failures, key=lambda failure: failure.at)
     return next((failure for failure in ordered if not failure.is_secondary), ordered[0])
 
@@ -95,10 +93,8 @@ def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
 def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) -> dict[str, str]:
     """Title, cause and next step of a failed attempt, for `state.json` and the `failed` event.
 
-    Args:
-        root: From `root_cause`.
-        failures: All of them; the others are named as its consequence.
-        resume: The sentence that says where a resumed run would continue.
+    `failures`: All of them; the others are named as the root's consequence.
+    `resume`: A sentence with the place where a resumed run would continue.
     """
     followers = [failure.device for failure in failures if failure.rank != root.rank]
     secondary = f"{_processes_on(followers)} ended because of it." if followers else ""
@@ -128,12 +124,6 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
     }
 
 
-def ending(failure: RankFailure) -> str:
-    """How a rank without a report has ended: "CPU 1 on node2: crashed: segmentation fault (SIGSEGV)"."""
-    how = failure.finding or describe_exit(1 if failure.returncode is None else failure.returncode)
-    return f"{failure.device}: {how}"
-
-
 def _processes_on(devices: Sequence[str]) -> str:
     return f"The process{'es' if len(devices) > 1 else ''} on {' and '.join(devices)}"
 
@@ -152,51 +142,36 @@ def last_lines(log: Path) -> tuple[str, ...]:
 
 
 def crash_limit(config: RunConfig) -> int:
-    """How many restarts in a row may make no new step."""
+    """The number of restarts in a row that may make no new step."""
     return max(RESTARTS, config.max_restarts)
 
 
 @dataclass(frozen=True, slots=True)
 class CrashStreak:
-    """Crashes in a row.
+    """Crashes in a row without new work between them; a restart after the last one has the same number.
 
     Attributes:
-        step: The farthest that a rank had got which crashed; others may train on for a while, if they are independent.
+        step: The farthest step of a crashed rank; others may train on for a while, if they are independent.
         checkpoint: The number of its newest checkpoint then.
-        endings: Device and kind of each crash, as text: the first, which may have come after new steps, and those
-            since, which came before any.
     """
 
     step: int = -1
     checkpoint: int = 0
-    endings: tuple[str, ...] = ()
+    number: int = 0
 
     def after(self, failure: RankFailure, checkpoint: int | None) -> CrashStreak:
         """The streak with another crash; `checkpoint` is the newest one's number."""
         step, newest = max(failure.step, self.step), max(checkpoint or 0, self.checkpoint)
         is_farther = step > self.step or newest > self.checkpoint
-        return CrashStreak(step, newest, (*(() if is_farther else self.endings), ending(failure)))
-
-    @property
-    def number(self) -> int:
-        """How many crashes these are, and which number a restart after the last one has."""
-        return len(self.endings)
+        return CrashStreak(step, newest, 1 if is_farther else self.number + 1)
 
     def explain(self, error: Mapping[str, str]) -> dict[str, str]:
         """The error of the last crash, as the reason why the run is not started again."""
-        counted = "; ".join(f"{_times(count)} {how}" for how, count in Counter(self.endings).most_common())
-        streak = (
-            f"{self.number} starts in a row ended so, and none after the first made a step that had not been made "
-            f"before: {counted}."
-        )
-        step = "Find the cause first: the run ends at the same place again otherwise."
         return {
             **error,
-            "title": f"The run crashed {_times(self.number)} without a new step",
-            "cause": sentences(error.get("cause", ""), streak),
-            "next_step": sentences(step, error.get("next_step", "")),
+            "title": f"The run crashed {self.number} times without a new step",
+            "cause": sentences(
+                error["cause"], f"{self.number} crashes in a row: no start after the first made a new step."
+            ),
+            "next_step": sentences("Find the cause first: the run ends at the same place again.", error["next_step"]),
         }
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

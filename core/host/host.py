@@ -46,10 +46,6 @@ class RunHost:
 
     The loop's thread never waits for a disk or a driver: metrics go through `MetricsSink`, small files through one
     disk thread, devices through `DeviceSampler`.
-
-    Args:
-        store: The run's folder, locked by this process.
-        process_tree: Makes the owner of an attempt's processes from their mark.
     """
 
     def __init__(self, store: RunStore, process_tree: Callable[[str], ProcessTree] = ProcessTree) -> None:
@@ -111,10 +107,9 @@ class RunHost:
         return code
 
     def request_stop(self, now: bool, by: str) -> None:
-        """A stop, asked for by a client or a signal; `now` ends the ranks without a commit.
+        """Stop the run for a client or a signal; `now` ends the ranks without a commit.
 
-        A second request for a stop with everything committed loses nothing: two people may make one each. The second
-        Ctrl+C and the second click have `now` set.
+        A second ordinary request loses nothing: two people may make one each. A second Ctrl+C or click has `now` set.
         """
         self._life.stop(now, by)
 
@@ -127,9 +122,7 @@ class RunHost:
         return config, writer, BackgroundColumns(self._store.dir)
 
     async def _listen_to_nodes(self) -> None:
-        """Listens on the network interface that was named, where ranks are on other machines; nowhere else."""
-        launcher = self._services.launcher
-        seats = None if launcher is None else launcher.seats
+        seats = self._services.seats
         if seats is None or seats.nodes == 1:
             return
         try:
@@ -152,7 +145,7 @@ class RunHost:
         return launcher.command if starts_again else None
 
     async def _conclude(self, outcome: Outcome, code: int, successor: ProcessId | None) -> int:
-        """Exports the model, writes the last lines, then the last state. Nothing here waits without a bound."""
+        """Export the model, write the last lines, then the last state. Nothing here waits without a bound."""
         error = outcome.error
         if outcome.model and successor is None and outcome.kind in ("finished", "stopped"):
             self._status.change_phase("exporting the model")
@@ -247,7 +240,6 @@ class RunHost:
             attempt.lines_received(hello.rank, parsed)
 
     def _note_evaluation(self, line: dict[str, Any]) -> None:
-        """Takes the validation loss: the mean of each rank's newest where ranks evaluate by themselves."""
         val_loss, rank = line.get("val_loss"), line.get("rank")
         if isinstance(val_loss, int | float) and isinstance(rank, int):
             self._evaluated[rank] = float(val_loss)
@@ -270,7 +262,6 @@ class RunHost:
 
 
 def _starting(first: RunState, number: int) -> RunState:
-    """The state of a run whose host has just begun."""
     return first.replace(
         state=str(HostState.STARTING),
         attempt=number,

@@ -20,14 +20,11 @@ NODE_RETURNED: Final = "node_returned"
 def launch_fields(
     launch: AttemptLaunch, number: int, world_before: int, fallback: str | None, launcher: str | None
 ) -> dict[str, Any]:
-    """The event's fields for the attempt of this number.
+    """Return the event's fields for the attempt of this number.
 
-    Args:
-        launch: The attempt.
-        number: Its number.
-        world_before: The number of ranks before this host.
-        fallback: Why it trains in a lesser way than was asked for, if it does.
-        launcher: Who started the ranks' processes; None: the run's host does.
+    `world_before`: The number of ranks before this host.
+    `fallback`: Why it trains in a lesser way than was asked for, if it does.
+    `launcher`: Who started the ranks' processes; None: the run's host does.
     """
     run, checkpoint = launch.run, launch.context.checkpoint
     return {
@@ -51,7 +48,7 @@ def launch_fields(
 def _resumed_from(
     run: ResolvedRun, checkpoint: Checkpoint | None, attempt: int, world_before: int
 ) -> dict[str, int] | None:
-    """Rank → the step that its curve is taken back to.
+    """Rank → the step to which its curve is taken back.
 
     None for the run's first attempt, and for a script, which shows its step only later (`ScriptSteps`).
     """
@@ -65,13 +62,13 @@ def _resumed_from(
 
 
 class ScriptSteps:
-    """Finds where a resumed script continues: known once each of its ranks names a step."""
+    """Finds the steps from which a resumed script continues, known once each of its ranks reports a step."""
 
     def __init__(self) -> None:
         self._known: set[int] = set()
 
     def new_in(self, lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, int]]:
-        """Rank → the step before its first one, for each rank whose first step is among these metrics lines."""
+        """Yield rank → the step before its first one, for each rank whose first step is among these lines."""
         for line in lines:
             if line["event"] == "step" and line["rank"] not in self._known:
                 self._known.add(line["rank"])
@@ -91,11 +88,17 @@ def _notes(launch: AttemptLaunch, fallback: str | None) -> list[str]:
 
 
 def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
-    """The fields of an alert; None where no device is missing."""
     now = run.world_size
     if now >= before:
         return None
-    learning, keep = _learning(run)
+    batch, keep = run.batch, ""
+    if run.config.mode.is_apart:
+        learning = f"Each device trains with its own global batch of {batch.global_}, as before."
+    elif run.config.global_batch_size is not None:
+        learning = f"The global batch is still {batch.global_} samples, so a step takes longer."
+    else:
+        learning = f"The global batch is now {batch.global_} samples, with the same learning rate."
+        keep = "To keep the batch, stop the run, and resume it with a global batch."
     if run.config.mode is Mode.SINGLE:  # resuming has set it: a run on several machines never begins so
         learning = f"One device cannot share the model's state, so it now holds all of it. {learning}"
     return {
@@ -106,31 +109,10 @@ def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
     }
 
 
-def _learning(run: ResolvedRun) -> tuple[str, str]:
-    """The effect on the batch, and the next step."""
-    batch = run.batch
-    if run.config.mode.is_apart:
-        return f"Each device trains with its own global batch of {batch.global_}, as before.", ""
-    if run.config.global_batch_size is not None:
-        ranks = f"{batch.ranks} device{'s' if batch.ranks > 1 else ''}"
-        return (
-            f"The global batch is {batch.global_} samples = micro-batch {batch.micro} × {ranks} × accumulation "
-            f"{batch.accumulation}: a step takes longer, and learns from as many samples.",
-            "",
-        )
-    return (
-        f"The global batch is now {batch.global_} samples, with the same learning rate: a step learns from fewer "
-        "samples than before.",
-        "To keep the batch, stop the run, and resume it with a global batch.",
-    )
-
-
 def node_changes(before: Sequence[str], now: Sequence[str]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """Events for the machines that were lost or joined between two attempts, each with its fields.
+    """Return an event for the machines that were lost and one for those that joined, each with its fields.
 
-    Args:
-        before: The names of the machines of the last attempt, which may be the same; empty: it was on one machine.
-        now: Those of this attempt.
+    `before`: The names of the machines of the last attempt, which may be the same; empty: it was on one machine.
     """
     if not before or not now:
         return ()

@@ -41,9 +41,8 @@ class RunLifecycle:
     Attributes:
         number: The number of the attempt that runs, or comes next.
         lost: Why nothing can be saved any more; None while it can.
-        reason: The rule that stops the run; None where none does.
-        monitor: Asks the drivers; None before devices are looked at.
-        sampler: Samples the run's devices; None before.
+        reason: The rule that stops the run; None without one.
+        monitor, sampler: None before devices are looked at.
     """
 
     def __init__(self, services: HostServices, first: RunState, number: int) -> None:
@@ -99,13 +98,12 @@ class RunLifecycle:
             run = resolve_on(following.config, run.recipe, following.devices, run.platform)
 
     def enter(self, state: HostState, **fields: Any) -> None:
-        """Moves the run to a state, published with these fields."""
         log.info("state: %s → %s", self.state, state)
         self.state = state
         self._services.status.change(state=str(state), **fields)
 
     def stop(self, now: bool, by: str) -> None:
-        """Stops the run; `now` ends the ranks without a commit."""
+        """Stop the run; `now` ends the ranks without a commit."""
         moment = time.monotonic()
         again = self.ladder.is_asked
         log.info("stop requested (%s)%s", by, ", at once" if now else "")
@@ -120,19 +118,18 @@ class RunLifecycle:
             self.attempt.stop_asked()
 
     def stop_for(self, reason: StopReason) -> None:
-        """Stops the run by a rule, unless it is being stopped already."""
         if not self.ladder.is_asked:
             self.reason = reason
             self.stop(False, reason.rule)
 
     def give_up(self, error: dict[str, str]) -> None:
-        """Ends the run: nothing can be saved any more."""
+        """End the run: nothing can be saved any more."""
         self.lost = error
         if self.attempt is not None:
             self.attempt.give_up(error)
 
     def note_script_steps(self, parsed: list[dict[str, Any]]) -> None:
-        """Reports where a resumed script continues: its curves are taken back to there."""
+        """Report where a resumed script continues: its curves are taken back to there."""
         if self._script_steps is not None:
             for resumed in self._script_steps.new_in(parsed):
                 self._emit("resumed", resumed_from=resumed)
@@ -140,7 +137,7 @@ class RunLifecycle:
     # attempts
 
     async def _end_leftovers(self) -> None:
-        """Ends processes of an earlier attempt whose host and watcher were killed together."""
+        """End processes of an earlier attempt whose host and watcher were killed together."""
         ended, left = await asyncio.to_thread(end_marked, folder_mark(self._services.store.dir))
         if not ended and not left:
             return
@@ -160,8 +157,7 @@ class RunLifecycle:
         recipe = await asyncio.to_thread(get_recipe, config.recipe)
         self.ladder.set_timeout(config.stop_timeout_s, time.monotonic())
         services.status.change_phase("looking at devices, dataset and checkpoints")
-        seats = None if services.launcher is None else services.launcher.seats
-        others = () if seats is None else seats.gpus
+        others = () if services.seats is None else services.seats.gpus
         context = await services.on_disk(
             gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints, others
         )
@@ -207,8 +203,7 @@ class RunLifecycle:
 
     def _announce(self, launch: AttemptLaunch, predicted: dict[str, float | None]) -> None:
         run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
-        launcher = self._services.launcher
-        seats = None if launcher is None else launcher.seats
+        launcher, seats = self._services.launcher, self._services.seats
         nodes_before, nodes = status.state.nodes, () if seats is None else seats.names
         self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
@@ -228,11 +223,11 @@ class RunLifecycle:
         for event, what in node_changes(nodes_before, nodes):
             self._emit(event, **what)
         alert = fewer_devices_alert(run, self._first.world_size)
-        if launcher is not None and launcher.seats is not None and alert is not None:
+        if seats is not None and alert is not None:
             self._emit("alert", **alert)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
-        """The outcome with the best weights for the export, where a rule has ended the run."""
+        """Add the best weights for the export where a rule has ended the run."""
         watch, checkpoints = self._stop_watch, self._services.checkpoints
         if watch is None or self.reason is None or outcome.kind != "stopped":
             return outcome
@@ -240,7 +235,6 @@ class RunLifecycle:
         return replace(outcome, model=best or outcome.model)
 
     def _next_restart(self, run: ResolvedRun, outcome: Outcome) -> tuple[int, int] | None:
-        """Number and limit of the next restart; None if there is none."""
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
         if not failed or self._is_final(outcome) or outcome.usage or outcome.root is None or outcome.failure_kind:
             return None
@@ -260,25 +254,25 @@ class RunLifecycle:
 
     @property
     def _lacks_processes(self) -> bool:
-        """A process that a launcher started for a rank is gone: only the launcher can start it again."""
+        """Whether a process that a launcher started for a rank is gone: only the launcher can start it again."""
         launcher = self._services.launcher
         return launcher is not None and not launcher.is_whole(self._first_world_size)
 
     def has_lost_processes(self, outcome: Outcome) -> bool:
-        """Whether a machine or a process was lost, by which nothing is wrong with the run itself."""
+        """Whether a machine or a process was lost, through no fault of the run itself."""
         if self.ladder.is_asked or self.lost is not None or outcome.usage:
             return False
         return outcome.kind in ("failed", "not_started") and self._lacks_processes
 
     def _has_crashed(self, outcome: Outcome) -> bool:
-        """Whether a rank of a run on several machines ended without a word, while the process that started it lives."""
-        launcher, root = self._services.launcher, outcome.root
-        if launcher is None or launcher.seats is None or self._is_final(outcome):
+        """Whether a rank on several machines ended without a report, while the process that started it lives."""
+        root = outcome.root
+        if self._services.seats is None or self._is_final(outcome):
             return False
         return outcome.kind == "failed" and root is not None and root.report is None and not root.hung
 
     def _note_crash(self, run: ResolvedRun, outcome: Outcome) -> Outcome:
-        """Counts a crash; the outcome says so where it is one too many."""
+        """Count a crash; the error of one too many says so."""
         if outcome.root is None or not self._has_crashed(outcome):
             return outcome
         self._crashes = self._crashes.after(outcome.root, self._services.status.state.checkpoint)
@@ -287,7 +281,7 @@ class RunLifecycle:
         return replace(outcome, error=self._crashes.explain(outcome.error))
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
-        """Reports the rollback, and lowers the learning rate, also for a later resume."""
+        """Report the rollback, and lower the learning rate, also for a later resume."""
         self._rollbacks += 1
         lr, limit, checkpoint = run.config.lr / 2, run.config.non_finite_limit, context.checkpoint
         cause = outcome.reported
@@ -316,7 +310,6 @@ class RunLifecycle:
         self.enter(HostState.STARTING, phase=f"restart {number} of {limit}")
 
     async def _restarted(self, context: RunContext) -> RunContext:
-        """The context of another attempt, which continues from the newest checkpoint."""
         self.number += 1
         committed, checkpoints = context.keeper.committed_checkpoint, self._services.checkpoints
         checkpoint, damaged = await self._services.on_disk(lambda: checkpoints.newest_valid(committed()))
@@ -324,7 +317,6 @@ class RunLifecycle:
         return replace(context, checkpoint=checkpoint, damaged=tuple(damaged))
 
     def _fall_back(self, following: NextAttempt, *, narrowed: bool) -> None:
-        """Reports the attempt after one that could not start, and the reason."""
         log.warning("%s", following.text)
         self._emit(following.event, **following.fields)
         if following.event == "fallback":

@@ -15,12 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class MicroBatches:
-    """One host's; counts over all its attempts.
-
-    Attributes:
-        asked: What the first attempt trains.
-        halvings: How often the micro-batch was halved since the host started.
-    """
+    """The micro-batch halvings of one host, over all its attempts; `asked` is the run of the first attempt."""
 
     def __init__(self, services: HostServices) -> None:
         self._services = services
@@ -29,7 +24,7 @@ class MicroBatches:
         self.halvings = 0
 
     def heard(self, message: MicroBatchHalved) -> None:
-        """Ranks train in smaller micro-batches from here on; independent ones each in their own."""
+        """Note that ranks train with smaller micro-batches from here on; independent ones each with their own."""
         log.warning("memory ran out: ranks train with micro-batch %d", message.micro_batch)
         self.halvings = max(self.halvings, message.halvings)
         before = self._heard or message
@@ -37,12 +32,11 @@ class MicroBatches:
         self._heard = MicroBatchHalved(min(before.micro_batch, message.micro_batch), self.halvings, ranks)
 
     async def after_attempt(self, run: ResolvedRun) -> ResolvedRun:
-        """`run` as its ranks have trained it in the end."""
         heard, self._heard = self._heard, None
         return run if heard is None else await self._kept(run, heard)
 
     def next(self, run: ResolvedRun, outcome: Outcome) -> Batch | None:
-        """The batch of a restart; None where memory is not what failed, or smaller micro-batches are no way out."""
+        """The batch of a restart; None where memory is not the cause, or smaller micro-batches cannot help."""
         if outcome.failure_kind != "out_of_memory" or self.halvings >= MOST_HALVINGS or run.names_its_own_batch:
             return None
         return run.batch.halved()
@@ -50,7 +44,6 @@ class MicroBatches:
     async def restart(
         self, run: ResolvedRun, batch: Batch, outcome: Outcome, checkpoint: Checkpoint | None
     ) -> ResolvedRun:
-        """Reports a restart from this checkpoint with a smaller micro-batch; returns the run to train."""
         self.halvings += 1
         cause, ranks = outcome.reported, [] if outcome.root is None else [outcome.root.rank]
         log.warning("restart with micro-batch %d: %s", batch.micro, cause)
@@ -70,7 +63,7 @@ class MicroBatches:
         return await self._kept(run, MicroBatchHalved(batch.micro, self.halvings, ranks))
 
     async def _kept(self, run: ResolvedRun, halved: MicroBatchHalved) -> ResolvedRun:
-        """The run in smaller micro-batches, also for a later resume; accumulation makes up for them."""
+        """The run with smaller micro-batches and more accumulation, also for a later resume."""
         asked, share = self.asked, run.batch.micro * run.batch.accumulation
         config = run.config.replace(batch_size=halved.micro_batch, grad_accum_steps=share // halved.micro_batch)
         if asked is not None and (run.mode, run.world_size) == (asked.mode, asked.world_size):  # no fallback's batch

@@ -18,7 +18,7 @@ EXIT_STOPPED_AT_ONCE: Final = 130
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended.
+    """The end of an attempt.
 
     Attributes:
         kind: "not_started" is a failure before the first step; the others are as the run's states.
@@ -35,15 +35,12 @@ class Outcome:
 
     @property
     def failure_kind(self) -> str:
-        """What ended it, where new processes would meet the same again: ``non_finite``, ``out_of_memory``."""
+        """The cause that new processes would meet again: ``non_finite``, ``out_of_memory``; empty for others."""
         return "" if self.root is None else self.root.kind
 
     @property
     def reported(self) -> str:
-        """The report of the rank that failed first, after its device; empty without a report.
-
-        The others ended because of it, which a restart need not say.
-        """
+        """The report of the rank that failed first, after its device; empty without a report."""
         return "" if self.root is None or self.root.report is None else f"{self.root.device}: {self.root.report.cause}"
 
 
@@ -55,7 +52,7 @@ def exit_code(outcome: Outcome, hurried: bool) -> int:
 
 
 def stopped_short(step: int, kept: Checkpoint | None, hurried: bool, trouble: str = "") -> dict[str, str]:
-    """The message for a stop that lost what came after the newest checkpoint; `trouble` is why a commit failed."""
+    """The message for a stop that lost the steps after the newest checkpoint; `trouble`: why a commit failed."""
     why = "immediately, as requested" if hurried else "at the stop limit, before its last checkpoint was saved"
     done = f"Checkpoint {kept.number} holds step {kept.step}" if kept else "No checkpoint was saved"
     return {
@@ -68,10 +65,7 @@ def stopped_short(step: int, kept: Checkpoint | None, hurried: bool, trouble: st
 def diverged(newest: Checkpoint, good: Checkpoint | None, devices: Sequence[str]) -> dict[str, str]:
     """The message for a run that ended in order, but with weights that are not finite.
 
-    Args:
-        newest: Its last checkpoint.
-        good: The newest one that a run can be resumed from.
-        devices: What each rank's device is called.
+    `good` is the newest checkpoint from which a run can be resumed.
     """
     names = ", ".join(devices[rank] for rank in newest.diverged)
     whose = f" on {names}" if len(newest.diverged) < len(newest.positions) else ""
@@ -87,7 +81,6 @@ def diverged(newest: Checkpoint, good: Checkpoint | None, devices: Sequence[str]
 
 
 def metrics_lost(lines: int) -> dict[str, str]:
-    """The message for a run whose last metrics found no room on the disk."""
     return {
         "title": "Some metrics are lost",
         "cause": f"The disk was full: at least {lines} lines of metrics could not be written.",
@@ -96,7 +89,6 @@ def metrics_lost(lines: int) -> dict[str, str]:
 
 
 def own_failure(error: Exception) -> dict[str, str]:
-    """The message for a defect of the host itself."""
     return {
         "title": "The run host failed",
         "cause": f"Rankdeck itself failed ({type(error).__name__}: {error}).",
@@ -105,7 +97,6 @@ def own_failure(error: Exception) -> dict[str, str]:
 
 
 def with_unkillable(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> dict[str, str]:
-    """The error with the processes that would not die."""
     which = f"Process {', '.join(map(str, pids))} did not exit, even when killed (the driver may hang)."
     if error is None:
         return {"title": "A process could not be ended", "cause": which, "next_step": "Restart the machine to end it."}

@@ -24,7 +24,7 @@ class AwakeClock:
     """Seconds in which ranks were watched: a clock that stands while the computer sleeps.
 
     The monotonic clock continues in sleep under Windows, and not under Linux. A host that was itself suspended could
-    not hear its ranks either. So what counts is the time between two looks, unless it is too long to be one.
+    not hear its ranks either. So it counts the time between two looks, unless it is too long to be one.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,6 @@ class AwakeClock:
         self._looked_at: float | None = None
 
     def read(self, monotonic_s: float, *, counts: bool = True) -> float:
-        """The time; `counts` is False where what has passed since the last reading does not count."""
         before, self._looked_at = self._looked_at, monotonic_s
         if before is not None and counts and 0.0 < monotonic_s - before <= AWAY_S:
             self.now += monotonic_s - before
@@ -41,7 +40,7 @@ class AwakeClock:
 
 @dataclass(slots=True)
 class Pace:
-    """How often one rank reports.
+    """The pace of one rank's reports.
 
     Attributes:
         longest_s: Its longest pause in training, the first step included, but for long activities.
@@ -58,18 +57,12 @@ class Pace:
     def typical_s(self) -> float | None:
         """The median time between its reports of steps, but for long activities; None before there are enough.
 
-        Steps reported together count as one: what matters is how long a rank is silent if all is well.
+        Steps reported together count as one: a rank is silent that long if all is well.
         """
         return statistics.median(self._steps) if len(self._steps) >= ENOUGH else None
 
     def heard(self, now: float, *, is_step: bool, was_busy: bool) -> None:
-        """Notes a report of the rank.
-
-        Args:
-            now: The moment.
-            is_step: It has reported a step.
-            was_busy: It was in a long activity, or did not train.
-        """
+        """Note a report of the rank; `was_busy`: it was in a long activity, or did not train."""
         pause_s = 0.0 if self.heard_at is None or was_busy else now - self.heard_at
         self.heard_at = now
         self.longest_s = max(self.longest_s, pause_s)
@@ -82,12 +75,11 @@ class Pace:
             self._since_step = 0.0
 
     def rest(self, now: float) -> None:
-        """Excuses the rank from reporting for now."""
         if self.heard_at is not None:
             self.heard_at = now
 
     def limit_s(self, asked_s: float | None, *, is_busy: bool) -> float | None:
-        """How long it may be silent; None where that is not known yet."""
+        """The longest silence that is allowed; None while it is not known."""
         limit_s = asked_s
         if limit_s is None and (typical_s := self.typical_s) is not None:
             limit_s = max(SHORTEST_S, STEPS * typical_s, PAUSES * self.longest_s)

@@ -1,4 +1,4 @@
-"""Rank processes: who starts and ends the ranks of an attempt: this host, or the processes of a launcher.
+"""Rank processes: started and ended by this host, or by the processes of a launcher.
 
 Under torchrun, srun or mpirun each rank is started by the process that the launcher started for it
 (`core.cli.launched`): so it runs where the launcher put it, and dies with it. The host asks, through a `Meeting`.
@@ -46,21 +46,19 @@ class RankProcesses(Protocol):
     """The ranks' processes of one attempt; the methods wait, and are called from one thread at a time."""
 
     def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
-        """Starts ranks side by side, as many of the first as it can, until it is stopped; raises as `start`."""
+        """Start ranks side by side, as many of the first as it can, until it is stopped; raises as `start`."""
 
     def start(self, command: RankCommand) -> RankProcess:
-        """Starts a rank; raises `RankdeckError`."""
+        """Start a rank; raises `RankdeckError`."""
 
     def stop(self, limit_s: float) -> list[int]:
-        """Ends all of them; returns pids that would not die."""
+        """End all of them; return pids that would not die."""
 
     def close(self, limit_s: float) -> list[int]:
-        """Ends the remaining processes and releases all resources; returns the pids that survive."""
+        """End the remaining processes and release all resources; return the pids that survive."""
 
 
 class SpawnedRanks:
-    """Ranks that this host starts itself, and that end with it."""
-
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
 
@@ -81,9 +79,9 @@ class Launcher:
     """The processes of a launcher, as a run's host meets them.
 
     Attributes:
-        seats: On which machine each rank is, where there are several; None: all are on this one.
-        command: The process that stays when this host ends, and has another one started; None where there is none.
-        salt: From it and the key of the machines comes the ranks' token; empty where all are on this machine.
+        seats: The machine of each rank, where there are several; None: all are on this one.
+        command: The process that stays when this host ends, and has another one started; None without one.
+        salt: With the key of the machines it makes the ranks' token; empty where all are on this machine.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -112,13 +110,11 @@ class Launcher:
         return TITLES[self.method]
 
     def ask(self, rank: int, what: Mapping[str, Any]) -> int:
-        """Asks a process for something; returns the number that its answer bears."""
         self._asked += 1
         self._meeting.write(f"ask-{rank}.json", {"number": self._asked, **what})
         return self._asked
 
     def answer(self, rank: int, number: int) -> dict[str, Any] | None:
-        """A process's answer to the request with this number; None until it answers."""
         value = self._newest(f"rank-{rank}.json")
         return value if value is not None and value.get("number") == number else None
 
@@ -139,7 +135,7 @@ class Launcher:
         return lives
 
     def _newest(self, name: str) -> dict[str, Any] | None:
-        """What a file holds; opened only when it was replaced: a thousand ranks are looked at many times a second."""
+        """Read a file, only if it was replaced: a thousand ranks are looked at many times a second."""
         try:
             status = os.stat(self._meeting.folder / name)  # noqa: PTH116, half the time of Path.stat
         except OSError:
@@ -160,22 +156,20 @@ class Launcher:
         return self.seats is not None and self.seats.ranks[rank].is_remote
 
     def rank_token(self, attempt: int) -> str:
-        """What ranks say to this host where they are on several machines; empty elsewhere."""
+        """The token of ranks on several machines; empty elsewhere."""
         return rank_token(read_key(), self.salt, attempt) if self.salt else ""
 
     @property
     def starts_again(self) -> bool:
-        """Whether all of them are about to be started again, whatever comes of the run."""
+        """Whether all processes are about to be started again, whatever the outcome of the run."""
         return self._meeting.read(AGAIN) is not None
 
     def end(self, code: int, *, again: bool = False, error: Mapping[str, str] | None = None) -> None:
-        """Lets all of them exit: the run is over. `again`: new processes can continue it. `error`: why it failed."""
+        """Let all processes exit: the run is over. `again`: new ones can continue it. `error`: why it failed."""
         self._meeting.write("over.json", {"code": code, "again": again, "error": error})
 
 
 class LaunchedRank:
-    """A rank that a launcher's process has started."""
-
     def __init__(self, launcher: Launcher, rank: int, number: int, pid: int) -> None:
         self._launcher = launcher
         self.rank = rank
@@ -188,7 +182,7 @@ class LaunchedRank:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """As `RankProcess.poll`; a rank that ended together with its parent, unseen, was killed."""
+        """As `RankProcess.poll`; a rank that ended unseen together with its parent was killed."""
         if self._code is not None:
             return self._code
         answer = self._launcher.answer(self.rank, self.number)
@@ -207,12 +201,7 @@ class LaunchedRank:
 
 
 class LaunchedRanks:
-    """Ranks that are started by the processes of a launcher.
-
-    Args:
-        launcher: It.
-        mark: Stands in the environment of every rank (`core.processes.marks`).
-    """
+    """Ranks that are started by the processes of a launcher; `mark` stands in the environment of every rank."""
 
     def __init__(self, launcher: Launcher, mark: str) -> None:
         self._launcher = launcher
@@ -221,7 +210,7 @@ class LaunchedRanks:
         self._asked: dict[int, int] = {}
 
     def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
-        """Asks all processes, and then waits for one after another."""
+        """Ask all processes, then wait for one after another."""
         for command in _commands:
             self._asked[command.rank] = self._ask(command)
         started: list[RankProcess] = []
@@ -249,11 +238,7 @@ class LaunchedRanks:
         )
 
     def start(self, command: RankCommand) -> RankProcess:
-        """Has a rank started, if it was not announced; waits until it is.
-
-        Raises:
-            RankdeckError: Its process is gone, does not answer, or could not start it.
-        """
+        """Have a rank started, if it was not announced, and wait for it; raises `RankdeckError`."""
         number = self._asked[command.rank] if command.rank in self._asked else self._ask(command)
         answer = self._wait(command.rank, number, _START_LIMIT_S)
         self._asked.pop(command.rank, None)
@@ -271,7 +256,7 @@ class LaunchedRanks:
         return rank
 
     def stop(self, limit_s: float) -> list[int]:
-        """Has all of them ended, side by side; a process that does not answer is named by its rank's pid."""
+        """End all ranks side by side; a process that does not answer is named by its rank's pid."""
         running = [rank for rank in self._ranks if rank.poll() is None]
         numbers = [self._launcher.ask(rank.rank, {"stop": limit_s}) for rank in running]
         announced = {rank: self._launcher.ask(rank, {"stop": limit_s}) for rank in self._asked}
@@ -311,7 +296,6 @@ def launcher_of(environment: Mapping[str, str]) -> Launcher | None:
 def rank_processes(
     launcher: Launcher | None, process_tree: Callable[[str], ProcessTree]
 ) -> Callable[[str], RankProcesses]:
-    """Makes the owner of an attempt's processes from their mark."""
     if launcher is None:
         return lambda mark: SpawnedRanks(process_tree(mark))
     return lambda mark: LaunchedRanks(launcher, mark)

@@ -34,7 +34,7 @@ class Rank:
     Attributes:
         first_step: The first optimizer step it reported in this attempt; None before.
         exited_at: When its process was seen to have ended.
-        machine: What its machine is called, where the run has several.
+        machine: The name of its machine, where the run has several.
     """
 
     command: RankCommand
@@ -67,18 +67,17 @@ class Rank:
 
     @property
     def started(self) -> bool:
-        """It has made a step, or has none left to make; or it is a program of its own and runs."""
         return self.first_step is not None or self.done is not None or self.phase in _OWN_PROGRAM
 
     @property
     def trains(self) -> bool:
-        """It makes steps, and neither waits for the host nor comes to its end."""
+        """Whether it makes steps, and neither waits for the host nor is about to end."""
         waits = self.done is not None or self.ready is not None
         return self.first_step is not None and not waits and self.connection is not None
 
     @property
     def begins(self) -> bool:
-        """It is a program of its own that runs and has not charted a step yet."""
+        """Whether it is a program of its own that runs and has not charted a step yet."""
         is_over = self.done is not None or self.connection is None
         return self.phase in _OWN_PROGRAM and self.first_step is None and not is_over
 
@@ -91,7 +90,7 @@ class Rank:
     def pid(self) -> int | None:
         """The process that trains, or that started the program which does; a launcher may have another pid.
 
-        None also for one on another machine: here that pid is free, or another process's.
+        None also on another machine: here that pid is free, or another process's.
         """
         if self.is_remote:
             return None
@@ -101,22 +100,20 @@ class Rank:
         return None if self.child is None else self.child.pid
 
     def saves(self) -> None:
-        """It has begun a checkpoint."""
         if self.phase == "training":
             self.phase = "saving"
 
     def has_saved(self) -> None:
-        """Its part of a checkpoint is written, or could not be."""
         if self.phase == "saving":
             self.phase = "training"
 
     def send(self, message: Message) -> None:
-        """To a rank that is not connected it is nothing."""
+        """Send a message; nothing happens without a connection."""
         if self.connection is not None:
             self.connection.send(message)
 
     def note_step(self, value: Mapping[str, Any]) -> bool:
-        """Takes a step line's figures; returns whether it is the rank's first one."""
+        """Take a step line's figures; return whether it is the rank's first one."""
         first = False
         step, loss, tokens = value.get("step"), value.get("loss"), value.get("tokens_per_s")
         if isinstance(step, int):
@@ -135,7 +132,7 @@ class Rank:
 
 
 class Ranks:
-    """All ranks of an attempt, what they train, and the failures noticed so far, by rank."""
+    """All ranks of an attempt, their run, and the failures noticed so far, by rank."""
 
     def __init__(self, run: ResolvedRun, commands: Sequence[RankCommand]) -> None:
         self.run = run
@@ -156,7 +153,7 @@ class Ranks:
 
     @property
     def connected(self) -> bool:
-        """They wait for each other, in each step or now and then; copies of a script do not."""
+        """Whether ranks wait for each other, in each step or now and then; copies of a script do not."""
         return bool(self.run.backend) or (self.synchronised and len(self.all) > 1 and not self.are_copies)
 
     @property
@@ -166,7 +163,6 @@ class Ranks:
 
     @property
     def all_exited(self) -> bool:
-        """No process is left that was seen to run."""
         return all(rank.exited_at is not None for rank in self if rank.child is not None)
 
     @property
@@ -175,16 +171,13 @@ class Ranks:
         return self.all_exited and all(rank.connection is None for rank in self)
 
     def note_steps(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> bool:
-        """Takes the newest step among a rank's lines; returns whether it is the rank's first one."""
+        """Take the newest step among a rank's lines; return whether it is the rank's first one."""
         newest = next((line for line in reversed(lines) if line["event"] == "step"), None)
         self._has_progress = self._has_progress or newest is not None
         return newest is not None and rank.note_step(newest)
 
     def progress(self) -> dict[str, Any]:
-        """Furthest step and epoch, mean loss and total throughput, if a step came since the last call.
-
-        Once for all lines since then, since all ranks are gone through.
-        """
+        """Furthest step and epoch, mean loss and total throughput, if a step came since the last call."""
         if not self._has_progress:
             return {}
         self._has_progress = False
@@ -201,7 +194,7 @@ class Ranks:
                 rank.connection.send_line(line)
 
     def poll(self, now: float, *, finishing: bool) -> None:
-        """Looks for ranks that ended, or went silent, when they should not have."""
+        """Find ranks that ended, or went silent, when they should not have."""
         for rank in self:
             if rank.child is None or rank.exited_at is not None:
                 continue
@@ -213,13 +206,12 @@ class Ranks:
                 failure.finding = failure.finding or "closed its connection to the run's host and did not end"
 
     def note_failure(self, rank: Rank, message: RankFailed, now: float) -> None:
-        """Keeps a rank's report of its own failure."""
         log.error("rank %d: %s %s\n%s", rank.number, message.title, message.cause, message.traceback)
         failure = self.failure(rank, now)
         failure.report, failure.step = message, rank.step if rank.first_step is not None else 0
 
     def failure(self, rank: Rank, now: float) -> RankFailure:
-        """This rank's failure; it begins at `now` if none was noticed before."""
+        """Return this rank's failure; it begins at `now` if none was noticed before."""
         if rank.number not in self.failures:
             log.error("rank %d failed at step %d (%s)", rank.number, rank.step, rank.phase)
             step = rank.step if rank.first_step is not None else 0

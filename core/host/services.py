@@ -16,6 +16,7 @@ from core.files.atomic import write_atomic
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.rank_processes import Launcher, RankProcesses
+from core.launch.nodes.seats import NodeSeats
 from core.protocol.server import Listener
 from core.run_folder.store import RunStore
 
@@ -31,7 +32,7 @@ class HostServices:
     Attributes:
         disk: The single thread that writes the run's small files, in order.
         rank_processes: Makes the owner of an attempt's processes from their mark.
-        launcher: Who started the ranks' processes; None where this host starts them.
+        launcher: The starter of the ranks' processes; None where this host starts them.
     """
 
     store: RunStore
@@ -43,11 +44,16 @@ class HostServices:
     rank_processes: Callable[[str], RankProcesses]
     launcher: Launcher | None = None
 
+    @property
+    def seats(self) -> NodeSeats | None:
+        """On which machine each rank is, where there are several; None where all are on this one."""
+        return None if self.launcher is None else self.launcher.seats
+
     def on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         return asyncio.get_running_loop().run_in_executor(self.disk, call, *arguments)
 
     async def enter_settings(self, **changes: Any) -> None:
-        """Enters settings that the run changed by itself in its `run.toml`, for a later resume.
+        """Enter settings that the run changed by itself in its `run.toml`, for a later resume.
 
         Where that fails, as with a full disk, the run continues and its log says so.
         """

@@ -8,20 +8,14 @@ from enum import Enum, StrEnum, auto
 class HostState(StrEnum):
     """The states of a run host; a run is in exactly one.
 
-    ``STARTING``: the host has the folder. It plans, listens, spawns the ranks of an attempt and waits for their first
-    step. A synchronised attempt of several ranks that cannot get that far *falls back*: its ranks are killed, the
-    state stays STARTING and a new attempt begins in a lesser way (`core.host.lifecycle`), unless ``strict``, or the
-    person's input is at fault.
+    ``STARTING``: the host plans, spawns the ranks of an attempt and waits for their first step; attempts that cannot
+    get that far *fall back* (`core.host.fallback`). ``TRAINING``: a rank has made its first step (independent mode:
+    every rank has); merges, evaluation and commits belong to it, by `phase`. ``STOPPING``: ranks commit at their next
+    step boundary and end; past the deadline, or on a request to end now, they are ended without.
 
-    ``TRAINING``: a rank has made its first step (independent mode: every rank has). Merges, evaluation, commits and
-    the last commit belong to it; `phase` says which.
-
-    ``STOPPING``: a stop was requested. Ranks commit at their next step boundary and end; past the deadline, or
-    on a request to end now, they are ended without.
-
-    ``STOPPED``: stopped as requested. ``FINISHED``: all the work is done. ``FAILED``: neither; `error` says why. These
-    three are final, and the host ends. "interrupted" is never written: it is what a reader shows when the state
-    is one of the first three and the host's process is gone.
+    ``STOPPED``, ``FINISHED`` (all the work is done) and ``FAILED`` (`error` has the reason) are final, and the host
+    ends. "interrupted" is never written: a reader shows it for one of the first three states if the host's process is
+    gone.
 
     Transitions::
 
@@ -50,19 +44,12 @@ class HostState(StrEnum):
 class AttemptPhase(Enum):
     """The phases of one attempt, from spawning its ranks to the last one's end. It never returns to an earlier one.
 
-    ``STARTING``: ranks are spawned, connect, prepare the data and build the model. They have `start_timeout_s`, which
-    is counted again from the last spawn, from each report on preparing the data, and from the data being ready.
-
-    ``TRAINING``: enough ranks have made their first step: one where all train in step (the others took part in it),
-    every rank where they are independent. Steps, evaluation, commits and merges belong to it.
-
-    ``FAILING``: a rank has failed. Failures of the others are awaited for 1.5 s, because the first that is noticed is
-    often a secondary one; independent ranks that are left may save one more checkpoint meanwhile.
-
-    ``FINISHING``: every rank has trained all it had to, or was stopped, and the last checkpoint holds all of them.
-    They were told to exit and have 30 s for it.
-
-    ``ENDED``: the outcome is known. Processes that are left are ended, and the ranks' last lines are read.
+    ``STARTING`` ends with the first steps: of one rank where all train in step, of every rank where they are
+    independent. Its `start_timeout_s` is counted again from the last spawn, from each report on preparing the data, and
+    from the data being ready. In ``FAILING`` failures of other ranks are awaited for 1.5 s, because the first that is
+    noticed is often a secondary one; independent ranks that are left may save one more checkpoint meanwhile. In
+    ``FINISHING`` the last checkpoint holds all ranks, which have 30 s to exit. ``ENDED`` has an outcome; remaining
+    processes are ended.
 
     Transitions::
 

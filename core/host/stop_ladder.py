@@ -10,7 +10,7 @@ KILL_WAIT_S: Final = 8.0
 
 
 class Rung(IntEnum):
-    """Where a stop stands; it only ever climbs."""
+    """The stage of a stop, which only ever rises."""
 
     NONE = 0
     ASKED = 1
@@ -21,10 +21,7 @@ class StopLadder:
     """One stop of one run. Pure: the caller brings the time (seconds on a monotonic clock) and does the work.
 
     Args:
-        timeout_s: From being asked until the ranks are ended without a commit; all ranks share it.
-
-    Attributes:
-        is_hurried: A stop without waiting for a commit was asked for.
+        timeout_s: From the request until the ranks are ended without a commit; all ranks share it.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -37,7 +34,7 @@ class StopLadder:
         return self._end_at is not None
 
     def ask(self, now: float) -> None:
-        """A stop at the next step boundary. A second one never moves the deadline back."""
+        """Request a stop at the next step boundary. A second request never moves the deadline."""
         if self._end_at is None:
             self._end_at = now + self._timeout_s
 
@@ -46,7 +43,7 @@ class StopLadder:
         self._end_at = now if self._end_at is None else min(now, self._end_at)
 
     def set_timeout(self, timeout_s: float, now: float) -> None:
-        """Sets another limit, counted from now where a stop was asked for already."""
+        """Set another limit, counted from now if a stop was requested already."""
         self._timeout_s = timeout_s
         if self.is_asked and not self.is_hurried:
             self._end_at = now + timeout_s

@@ -1,7 +1,7 @@
-"""``python -m core.host.waiting``: a host that imports what it needs while its run is still being checked.
+"""``python -m core.host.waiting``: a host that imports its modules while its run is still being checked.
 
-Its standard input tells it the run's folder, a JSON text on a line. When that is closed before, there is nothing to
-host. Started by `core.run_folder.waiting_host`.
+It reads the run's folder from its standard input, as JSON on a line; a closed input means that there is no run.
+Started by `core.run_folder.waiting_host`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Waits for a folder, then is ``python -m core.host RUN_DIR``; returns the run's exit code."""
+    """Wait for a folder, then be ``python -m core.host RUN_DIR``; returns the run's exit code."""
     problem: Exception | None = None
     try:
         from core.host import __main__ as host
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _write_to(log: Path) -> None:
-    """Redirects standard output and standard error to a log, as in a detached host."""
+    """Redirect standard output and standard error to a log, as in a detached host."""
     from core.files.links import append_unlinked
 
     with append_unlinked(log) as file:

@@ -96,7 +96,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
         check_torch(run.platform)
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
-    check_stop_rules(run)
+    stop_rules(run.config, run.recipe)
     check_commit(run.devices, run.platform.commit_free)
     known = known_checkpoint_bytes(run, runs_dir)
     built_in = recipe.folder.parent == BUILT_IN and recipe.name != USER_SCRIPT
@@ -142,23 +142,6 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
     return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
-
-
-def check_stop_rules(run: ResolvedRun) -> None:
-    """Refuses a rule that could never end the run.
-
-    Raises:
-        ConfigError: No direction is known for the metric, nothing is evaluated, or no device counts its energy.
-    """
-    stop_rules(run.config, run.recipe)
-    if run.config.max_kwh is not None and not any(device.counts_energy for device in run.devices):
-        names = ", ".join(device.name for device in run.devices)
-        raise ConfigError(
-            "max_kwh",
-            f"No device of this run counts its energy: {names}. NVIDIA GPUs since Volta do.",
-            "Leave out the energy limit, or set a time limit instead.",
-            option="--max-hours H",
-        )
 
 
 def needed_bytes(config: RunConfig, checkpoint: int | None, dataset: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""Stop rules: when a run ends because it is good enough, or has used its time or energy. Pure."""
+"""Stop rules: when a run ends because it is good enough, or has used its time. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class StopRules:
         label: What that metric is called in a sentence; empty: its own name.
         is_higher_better: Whether its higher values are the better ones.
         target: The value to reach, with its direction; None where none is set.
-        max_j: Energy in joules.
         in_steps: The target may be among the metrics of steps: a program decides itself what it evaluates.
     """
 
@@ -31,12 +30,11 @@ class StopRules:
     is_higher_better: bool = False
     target: StopTarget | None = None
     max_s: float | None = None
-    max_j: float | None = None
     in_steps: bool = False
 
     @property
     def any(self) -> bool:
-        return any(rule is not None for rule in (self.patience, self.target, self.max_s, self.max_j))
+        return any(rule is not None for rule in (self.patience, self.target, self.max_s))
 
     def is_better(self, value: float, other: float) -> bool:
         return value > other if self.is_higher_better else value < other
@@ -64,7 +62,6 @@ def stop_rules(config: RunConfig, recipe: Recipe) -> StopRules:
         is_higher_better=better == "higher",
         target=target,
         max_s=None if config.max_hours is None else config.max_hours * 3600,
-        max_j=None if config.max_kwh is None else config.max_kwh * 3.6e6,
         in_steps=recipe.self_contained,
     )
 

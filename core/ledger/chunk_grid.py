@@ -13,9 +13,6 @@ class ChunkGrid:
 
     A chunk never reaches over its block's end, so a block's last chunk may be short, and so may the last block.
     Chunks are counted through the whole dataset by an index (0, 1, …); `chunk_id` counts within its block.
-
-    Raises:
-        ValueError: A number is below 1.
     """
 
     samples: int
@@ -39,35 +36,30 @@ class ChunkGrid:
         return (self.blocks - 1) * self.chunks_per_block + self.chunks_in(self.blocks - 1)
 
     def samples_in(self, block_id: int) -> int:
-        """Samples in one block."""
         return min(self.samples_per_block, self.samples - block_id * self.samples_per_block)
 
     def chunks_in(self, block_id: int) -> int:
-        """Chunks in one block."""
         return -(-self.samples_in(block_id) // self.chunk_size)
 
     def index(self, block_id: int, chunk_id: int) -> int | None:
-        """A chunk's index, or None when there is no such chunk."""
+        """The index of a chunk; None when there is no such chunk."""
         if 0 <= block_id < self.blocks and 0 <= chunk_id < self.chunks_in(block_id):
             return block_id * self.chunks_per_block + chunk_id
         return None
 
     def ids(self, index: int) -> tuple[int, int]:
-        """`block_id` and `chunk_id` of a chunk."""
         return divmod(index, self.chunks_per_block)
 
     def start(self, index: int) -> int:
-        """A chunk's first sample."""
         block_id, chunk_id = self.ids(index)
         return block_id * self.samples_per_block + chunk_id * self.chunk_size
 
     def count(self, index: int) -> int:
-        """Samples in a chunk."""
         block_id, chunk_id = self.ids(index)
         return min(self.chunk_size, self.samples_in(block_id) - chunk_id * self.chunk_size)
 
     def shares(self, world: int, epochs: int) -> list[int]:
-        """Samples that each rank trains in a number of epochs if none takes another's chunks (`LedgerSetup.owner`)."""
+        """Samples that each rank trains in a number of epochs if none takes another's chunks."""
         counts = [0] * world
         for index in range(self.chunks):
             counts[index % world] += self.count(index)
@@ -78,18 +70,15 @@ class ChunkGrid:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSetup:
-    """How a dataset is cut, ordered, and shared among ranks.
+    """The cut of a dataset, the order of its chunks, and their shares among ranks.
 
     Attributes:
         dataset: Its identity (`core.data.dataset.DatasetIdentity.as_dict`).
         seed: Orders the chunks of each epoch.
         groups: Replica groups: 1 when all ranks train in step, else as many as ranks.
         epochs: How often the dataset is trained; None for no limit.
-        run_id: Stands in the state file as AI-OS's `brain_id`.
+        run_id: AI-OS's `brain_id` in the state file.
         stealing: Replica groups that are done early take chunks of others. Not in the state file: the run sets it.
-
-    Raises:
-        ValueError: Numbers that cannot go together.
     """
 
     grid: ChunkGrid
@@ -108,13 +97,12 @@ class LedgerSetup:
             raise ValueError(f"{self.epochs} epochs are none")
 
     def group_for(self, rank: int) -> int:
-        """The replica group that a rank belongs to."""
         return rank if self.groups > 1 else 0
 
     def owner(self, index: int, epoch: int) -> int:
-        """The rank that a chunk belongs to in an epoch; it moves on with each, so that every rank sees every chunk."""
+        """The rank that owns a chunk in an epoch; it moves on with each, so that every rank sees every chunk."""
         return (index + epoch) % self.world
 
     def trainer(self, group: int, index: int, epoch: int) -> int:
-        """The rank that a chunk counts as trained by when this replica group trains it."""
+        """The rank that is recorded for a chunk when this replica group trains it."""
         return self.owner(index, epoch) if self.groups == 1 else group

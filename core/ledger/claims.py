@@ -1,7 +1,7 @@
-"""Claims: which replica group works on which chunk, and which one it gets next.
+"""Claims: each replica group's chunks in progress, and its next one.
 
-The order of chunks depends on seed and epoch alone. Only with `LedgerSetup.stealing` does it depend on who is faster:
-there a group that is done with its own chunks of an epoch takes some of another's.
+The order of chunks depends on seed and epoch alone. Only with `LedgerSetup.stealing` does it depend on speed: there a
+group that is done with its own chunks of an epoch takes some of another's.
 """
 
 from __future__ import annotations
@@ -23,17 +23,13 @@ _PRIOR_CHUNKS: Final = 2
 
 
 class EpochPool:
-    """Unclaimed chunks of one epoch.
-
-    Args:
-        queues: Each replica group's own chunks (their indices), in the order in which it trains them.
-    """
+    """Unclaimed chunks of one epoch; `queues` are each replica group's own chunks, in training order."""
 
     def __init__(self, queues: Iterable[Iterable[int]]) -> None:
         self._queues = [deque(queue) for queue in queues]
 
     def take(self, group: int, *, stealing: bool) -> int | None:
-        """The replica group's next chunk, which no other one gets after that; None when there is none for it.
+        """Take the replica group's next chunk, which no other one gets after that; None when there is none for it.
 
         A group that steals takes from the one that has most left the chunk which that one would come to last, so that
         each trains as many of its own as it can.
@@ -47,7 +43,7 @@ class EpochPool:
 
 @dataclass(slots=True)
 class _Group:
-    """What one replica group has claimed.
+    """The claims of one replica group.
 
     Attributes:
         upcoming: Epoch and index of every chunk that it still has to train, in order.
@@ -67,13 +63,7 @@ class _Group:
 
 
 class Claims:
-    """The chunks that ranks have claimed since they were started.
-
-    Args:
-        setup: How the data is cut and shared.
-        committed: What the checkpoint holds that the ranks started from.
-        clock: Unix seconds.
-    """
+    """The chunks that ranks have claimed since they were started from `committed`; `clock` gives Unix seconds."""
 
     def __init__(self, setup: LedgerSetup, committed: Committed, clock: Callable[[], float]) -> None:
         self._setup = setup
@@ -86,7 +76,6 @@ class Claims:
         self._groups = [_Group(self._chunks_for(group), committed.epoch) for group in range(setup.groups)]
 
     def claim(self, group: int, sequence: int) -> Grant:
-        """The replica group's `sequence`-th chunk; see `core.ledger.ledger.Ledger.claim`."""
         if not 0 <= group < self._setup.groups:
             raise LedgerConflictError(f"A rank claimed for replica group {group}, but there are {self._setup.groups}.")
         # Grants stay until a commit holds them, so ranks of one group that ask at different times get the same chunk.
@@ -112,11 +101,11 @@ class Claims:
         return grant
 
     def claimed(self, group: int) -> dict[ChunkKey, float]:
-        """Chunks that a group works on, or that no commit holds yet, with the time of the claim in Unix seconds."""
+        """Chunks in progress or in no commit yet, with the Unix time of the claim."""
         return self._groups[group].claimed
 
     def commit(self, committed: Committed) -> None:
-        """Takes a new checkpoint's content: the grants that it holds are dropped."""
+        """Take a new checkpoint's content: its grants are dropped."""
         self._committed = committed
         for state in self._groups:
             # From the left only: sequence numbers count without gaps, also where a later chunk is done before.
@@ -146,7 +135,7 @@ class Claims:
         return replace(grant, expected=self._expected(state))
 
     def _expected(self, state: _Group) -> int:
-        """Samples that a group may expect after its newest chunk, by its part in what was claimed; -1 if not known."""
+        """Samples that a group may expect after its newest chunk, by its share of all claims; -1 if not known."""
         setup = self._setup
         if not setup.stealing or setup.epochs is None:
             return -1
@@ -167,7 +156,7 @@ class Claims:
         self._groups[group].epoch = epoch
 
     def _pool(self, epoch: int) -> EpochPool:
-        """What is unclaimed of an epoch: made when the first group comes to it, kept until the last one has left it."""
+        """The unclaimed chunks of an epoch: made for the first group that gets there, kept until the last has left."""
         if epoch not in self._pools:
             done = self._committed.done.get(epoch, {})
             begun: list[list[int]] = [[] for _ in self._groups]

@@ -15,11 +15,7 @@ ChunkKey = tuple[int, int]
 
 
 class LedgerConflictError(RankdeckError):
-    """A rank says something of its chunks that cannot be. Nothing of it is taken into the ledger.
-
-    Args:
-        cause: One sentence: which rank or chunk, and what contradicts what.
-    """
+    """An impossible report of a rank on its chunks. Nothing of it is taken into the ledger."""
 
     title = "The ranks and the ledger disagree"
 
@@ -29,12 +25,7 @@ class LedgerConflictError(RankdeckError):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A chunk of which the weights hold a part.
-
-    Attributes:
-        samples_done: How many of its samples, in its shuffled order, the weights hold.
-        timestamp: When it was claimed, in Unix seconds.
-    """
+    """A chunk of which the weights hold the first samples, in its shuffled order; claimed at `timestamp`."""
 
     samples_done: int
     timestamp: float
@@ -42,12 +33,11 @@ class Partial:
 
 @dataclass(slots=True)
 class Committed:
-    """What the newest checkpoint holds.
+    """Contents of the newest checkpoint.
 
     Attributes:
         epoch: The lowest epoch that is not finished.
         done: Completed chunks by epoch and index, in the order of completion; from the epoch before `epoch` on.
-        partial: Chunks of which the weights hold a part.
         samples_completed: Samples in all completed chunks, over all epochs.
         checkpoint: The checkpoint's number; None before the first.
         skipped: Batches of which nothing went into the weights, of all epochs; chunks count their samples all the same.
@@ -88,11 +78,7 @@ class Committed:
         group: int,
         claimed: Mapping[ChunkKey, float],
     ) -> None:
-        """Takes a replica group's position. A chunk named again that is completed already changes nothing.
-
-        Raises:
-            LedgerConflictError: The position cannot be.
-        """
+        """Take a replica group's position; a chunk completed before changes nothing. Raises `LedgerConflictError`."""
         grid = setup.grid
         for chunk in position.completed:
             key = self._known(chunk.epoch, chunk.block_id, chunk.chunk_id, grid, claimed)
@@ -118,7 +104,7 @@ class Committed:
             self._skip(batch, grid)
 
     def turn_epochs(self, chunks: int) -> None:
-        """Moves `epoch` past every finished one and forgets all but the newest of those."""
+        """Move `epoch` past every finished one and forget all but the newest of those."""
         while len(self.done.get(self.epoch, {})) == chunks:
             self.epoch += 1
         for old in [epoch for epoch in self.done if epoch < self.epoch - 1]:
@@ -145,7 +131,7 @@ class Committed:
             )
 
     def _skip(self, batch: SkippedBatch, grid: ChunkGrid) -> None:
-        """Takes a skipped batch, which may be named again, as a lost rank's position is at each further commit."""
+        """Take a skipped batch, which may be named again: a lost rank's position is part of each later commit."""
         in_order = all(len(run) == 2 and run[0] <= run[1] for run in batch.ranges)
         if not in_order or not batch.ranges or batch.ranges[0][0] < 0 or batch.ranges[-1][1] >= grid.samples:
             raise LedgerConflictError(f"The batch of step {batch.step} was skipped with samples that are not there.")
@@ -163,7 +149,7 @@ class Committed:
 
 
 def restored(file: LedgerFile, grid: ChunkGrid) -> Committed:
-    """What a state file says is committed.
+    """Read the committed part of a state file.
 
     Raises:
         StateFileError: It names a chunk that the dataset does not have, or contradicts itself.

@@ -1,14 +1,13 @@
-"""The ledger: which chunks of which epoch are in the weights, who works on which, and who gets the next.
+"""The ledger: the chunks of each epoch that are in the weights, and those that are claimed.
 
 A dataset is cut into blocks, a block into chunks (`core.ledger.chunk_grid`). A *replica group* is an independent
 consumer of chunks: ranks that train in step share one, ranks that train independently have one each. It *claims* its
 next chunk and is granted it at once (`core.ledger.claims`). A chunk counts as *completed* only when a checkpoint
-holds all its samples (`core.ledger.committed`); what a crash took away from the weights is granted again.
+holds all its samples (`core.ledger.committed`); chunks lost in a crash are granted again.
 
-Everything is deterministic: the order of chunks depends on seed and epoch alone, the owner of chunk i in epoch e
-is rank (i + e) mod world. So a run that was resumed trains the same samples in the same order as one that never
-stopped. Only with `stealing` does it depend on who is faster: there a replica group that is done with its own chunks of
-an epoch takes some of another's. Each chunk is still granted to one replica group alone.
+The order of chunks depends on seed and epoch alone, and the owner of chunk i in epoch e is rank (i + e) mod world. So a
+resumed run trains the same samples in the same order as one that never stopped. Only with `stealing` does it depend on
+speed; each chunk is still granted to one replica group alone.
 """
 
 from __future__ import annotations
@@ -47,10 +46,9 @@ __all__ = [
 
 
 class Ledger:
-    """The single record of what is trained. The run host holds the only live one.
+    """The single record of trained data. The run host holds the only live one. Nothing here touches the disk.
 
-    Made by `new`, `from_dict` or `from_file`. `claim` hands out chunks; `preview` says what the state
-    file would say after a commit; `commit` makes it so. Nothing here touches the disk.
+    `claim` hands out chunks; `preview` returns the state file of a commit; `commit` makes it so.
     """
 
     def __init__(self, setup: LedgerSetup, committed: Committed | None = None) -> None:
@@ -73,13 +71,13 @@ class Ledger:
         epochs: int | None = None,
         run_id: str | None = None,
     ) -> Ledger:
-        """A ledger in which nothing is trained yet; see `LedgerSetup` for the arguments."""
+        """Make a ledger in which nothing is trained yet; see `LedgerSetup` for the arguments."""
         grid = ChunkGrid(samples, samples_per_block, chunk_size)
         return cls(LedgerSetup(grid, dict(dataset), seed, world, groups, epochs, run_id))
 
     @classmethod
     def from_dict(cls, document: Any, path: Path = Path(FILE_NAME)) -> Ledger:
-        """The ledger that `as_dict` gave, read from `path`. Open claims in it are dropped: only commits count.
+        """Read the ledger that `as_dict` gave. Open claims in it are dropped: only commits count.
 
         Raises:
             StateFileError: As `core.ledger.state_file.read_state_file`, or numbers that contradict each other.
@@ -88,7 +86,6 @@ class Ledger:
 
     @classmethod
     def from_file(cls, file: LedgerFile) -> Ledger:
-        """The ledger of a state file in Rankdeck's own form; raises as `from_dict`."""
         if file.setup is None:
             raise StateFileError(
                 f"{file.path} is AI-OS's: it does not say how the dataset is cut into samples.",
@@ -97,11 +94,10 @@ class Ledger:
         return cls(file.setup, restored(file, file.setup.grid))
 
     def import_aios(self, file: LedgerFile) -> None:
-        """Continues where AI-OS's state file stands: its completed chunks are not trained again. Implies `release`.
+        """Continue from AI-OS's state file: its completed chunks are not trained again. Implies `release`.
 
         Raises:
-            StateFileError: The chunk size, or the number of blocks, is not the one the file was made with, or it
-                names a chunk that this dataset does not have.
+            StateFileError: Another chunk size or number of blocks, or a chunk that this dataset does not have.
         """
         grid = self.setup.grid
         if file.chunk_size is not None and file.chunk_size != grid.chunk_size:
@@ -125,41 +121,26 @@ class Ledger:
         return self._claims.claim(group, sequence)
 
     def release(self) -> None:
-        """Forgets all claims: the ranks are gone, and new ones start from the last committed checkpoint."""
+        """Forget all claims: the ranks are gone, and new ones start from the last committed checkpoint."""
         self._claims = Claims(self.setup, self._committed, time.time)
 
     def change(self, **changes: Any) -> None:
-        """Shares the work that is left in another way; implies `release`. Nothing committed is trained again.
-
-        Args:
-            **changes: Fields of `LedgerSetup`.
-
-        Raises:
-            ValueError: As `LedgerSetup`.
-        """
+        """Share the remaining work in another way, by fields of `LedgerSetup`; implies `release`."""
         self.setup = replace(self.setup, **changes)
         self.release()
 
     # commits
 
     def preview(self, positions: Mapping[int, Position], checkpoint: int | None = None) -> dict[str, Any]:
-        """The state file as it will be once `commit` is called with the same arguments; changes nothing.
-
-        Raises:
-            LedgerConflictError: As `commit`.
-        """
+        """The state file after a `commit` with the same arguments; changes nothing, and raises as `commit`."""
         return self._view(self._promoted(positions, checkpoint)).as_dict()
 
     def commit(self, positions: Mapping[int, Position], checkpoint: int | None = None) -> None:
-        """Takes what a checkpoint holds as trained. Called when its manifest lies on disk.
-
-        Args:
-            positions: Each rank's (or replica group's) position; ranks of one replica group say the same.
-            checkpoint: The checkpoint's number.
+        """Count the contents of a checkpoint as trained. Called when its manifest lies on disk.
 
         Raises:
-            LedgerConflictError: A position that cannot be: a chunk that was not claimed, is said to be complete
-                without all its samples, or has gone backwards. Nothing is changed then.
+            LedgerConflictError: A chunk that was not claimed, is said to be complete without all its samples, or has
+                gone backwards; or ranks of one replica group that disagree. Nothing is changed then.
         """
         self._committed = self._promoted(positions, checkpoint)
         self._claims.commit(self._committed)
@@ -185,7 +166,6 @@ class Ledger:
 
     @property
     def samples_trained(self) -> int:
-        """Samples that committed weights have seen, over all epochs."""
         return self._committed.samples_trained
 
     @property
@@ -195,7 +175,7 @@ class Ledger:
         return max(self._committed.epoch, *(epoch + 1 for epoch in begun), 0)
 
     def samples_left(self) -> list[list[int]]:
-        """Samples that each replica group still has to train in each epoch that is begun and not finished, by epoch."""
+        """Samples left for each replica group in each epoch that is begun and not finished, by epoch."""
         setup, left = self.setup, []
         for epoch in range(self._committed.epoch, self.first_untouched_epoch):
             if setup.epochs is not None and epoch >= setup.epochs:
@@ -213,7 +193,7 @@ class Ledger:
     def check_same(
         self, dataset: Mapping[str, Any], chunk_size: int, samples_per_block: int, samples: int | None = None
     ) -> None:
-        """Makes sure that a resumed run cuts the same dataset in the same way; raises `StateFileError`."""
+        """Refuse another dataset, or another cut of it, than the ledger's; raises `StateFileError`."""
         grid = self.setup.grid
         if chunk_size != grid.chunk_size:
             raise _differs("chunk size", f"{grid.chunk_size} samples", f"{chunk_size} samples")
@@ -227,11 +207,9 @@ class Ledger:
             raise _differs("number of samples", str(grid.samples), str(samples))
 
     def progress(self) -> LedgerProgress:
-        """How far the work is."""
         return self._view(self._committed).progress()
 
     def blocks(self) -> list[BlockProgress]:
-        """Every block of the current epoch, chunk by chunk."""
         return self._view(self._committed).blocks()
 
     def as_dict(self) -> dict[str, Any]:

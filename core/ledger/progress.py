@@ -14,17 +14,14 @@ from core.ledger.state_file import FORMAT, VERSION, ChunkInProgress, CompletedCh
 
 @dataclass(frozen=True, slots=True)
 class LedgerProgress:
-    """How far the work is, by committed weights.
+    """Progress by committed weights.
 
     Attributes:
         epoch: The lowest epoch that is not finished (0 for the first); the last one once all are.
         epochs: How many were asked for; None for no limit.
-        chunks_done: Of this epoch.
+        chunks_total, chunks_done, samples_total, samples_done: Of this epoch.
         chunks_in_progress: Claimed or partly trained, of any epoch.
-        samples_done: Of this epoch, partly trained chunks included.
-        samples_trained: Over all epochs.
-        samples_skipped: In batches that were not finite, over all epochs.
-        finished: Every chunk of every epoch asked for is done.
+        samples_trained, samples_skipped: Over all epochs.
     """
 
     epoch: int
@@ -41,13 +38,7 @@ class LedgerProgress:
 
 @dataclass(frozen=True, slots=True)
 class BlockProgress:
-    """One block of the current epoch, for the strip that the window draws.
-
-    Attributes:
-        chunks: How many it has.
-        done: Chunk ids that are completed, to the rank that trained each.
-        in_progress: Chunk ids that are claimed or partly trained, to the rank that has each.
-    """
+    """One block of the current epoch, for the strip in the window: chunk ids to the rank that trained or has each."""
 
     block_id: int
     chunks: int
@@ -57,8 +48,6 @@ class BlockProgress:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """A ledger at one moment."""
-
     setup: LedgerSetup
     committed: Committed
     in_progress: Sequence[ChunkInProgress]
@@ -69,7 +58,6 @@ class LedgerView:
         return self.committed.epoch if self.setup.epochs is None else min(self.committed.epoch, self.setup.epochs - 1)
 
     def progress(self) -> LedgerProgress:
-        """How far the work is."""
         done = self.committed.done.get(self.epoch, {})
         partial = sum(p.samples_done for (epoch, _), p in self.committed.partial.items() if epoch == self.epoch)
         return LedgerProgress(
@@ -86,7 +74,6 @@ class LedgerView:
         )
 
     def blocks(self) -> list[BlockProgress]:
-        """Every block of the current epoch, chunk by chunk."""
         done: list[dict[int, int]] = [{} for _ in range(self.setup.grid.blocks)]
         going: list[dict[int, int]] = [{} for _ in range(self.setup.grid.blocks)]
         for chunk in self.committed.done.get(self.epoch, {}).values():
@@ -99,7 +86,6 @@ class LedgerView:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """The state file: first AI-OS's keys with their meaning, then ours."""
         return {"format": FORMAT, "version": VERSION, **self._aios_keys(), **self._own_keys()}
 
     def _aios_keys(self) -> dict[str, Any]:

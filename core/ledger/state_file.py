@@ -1,12 +1,13 @@
-"""Reading `chunk_tracker_state.json`: Rankdeck's form, AI-OS's current form, and AI-OS's older form.
+"""Reader of `chunk_tracker_state.json`: Rankdeck's form, AI-OS's current form, and AI-OS's older form.
 
-Every field is checked before anything is made of it, so that a damaged file leads to a sentence and never to
-chunks trained twice or not at all.
+Every field is checked before it is used, so that a damaged file leads to a sentence and never to chunks trained twice
+or not at all.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -42,7 +43,7 @@ class CompletedChunk:
         epoch: 0 for the first; AI-OS's files do not say it.
         gpu_id: The rank that trained it.
         optimizer_step: That rank's step when it was done.
-        samples: How many samples it has (AI-OS calls them `steps`).
+        samples: Its number of samples (AI-OS calls them `steps`).
     """
 
     epoch: Whole
@@ -55,12 +56,7 @@ class CompletedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkInProgress:
-    """A chunk that was claimed.
-
-    Attributes:
-        timestamp: When, in Unix seconds.
-        samples_done: How many of its samples committed weights hold; 0 in AI-OS's files.
-    """
+    """A chunk that was claimed at `timestamp` (Unix seconds); `samples_done` are in committed weights, 0 with AI-OS."""
 
     epoch: Whole
     block_id: Whole
@@ -75,17 +71,14 @@ C = TypeVar("C", CompletedChunk, ChunkInProgress)
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """What a state file says. None is what it does not say.
+    """Contents of a state file; None for missing ones.
 
     Attributes:
-        path: Where it lies.
-        form: Who wrote it.
         completed: In the order of the file.
         current_epoch: 0 for the first.
-        total_blocks: Blocks in the dataset.
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
-        notes: What was odd about AI-OS's file and how it was taken, one sentence each.
+        notes: Oddities of AI-OS's file and their treatment, one sentence each.
         setup, checkpoint, skipped: Rankdeck's form only.
     """
 
@@ -106,8 +99,6 @@ class LedgerFile:
 
 @dataclass(frozen=True, slots=True)
 class _OwnDocument:
-    """Rankdeck's form, key by key."""
-
     completed_chunks: list[CompletedChunk]
     in_progress_chunks: list[ChunkInProgress]
     current_epoch: Whole
@@ -174,11 +165,11 @@ _AIOS_KEYS: Final = frozenset(key.name for record in (_AiosDocument, _AiosChunk)
 
 
 def read_state_file(path: Path) -> LedgerFile:
-    """Reads a `chunk_tracker_state.json` in any of the three forms; changes nothing.
+    """Read a `chunk_tracker_state.json` in any of the three forms; changes nothing.
 
     Raises:
         NewerVersionError: A newer Rankdeck wrote it.
-        StateFileError: Missing, cut off, not such a file, or a field that cannot be right; the next step names the
+        StateFileError: Missing, cut off, another kind of file, or an impossible field; the next step names the
             checkpoint that holds a whole copy, if one lies beside it.
     """
     try:
@@ -196,11 +187,7 @@ def read_state_file(path: Path) -> LedgerFile:
 
 
 def parse_state(document: Any, path: Path = Path(FILE_NAME)) -> LedgerFile:
-    """As `read_state_file`, from parsed JSON; `path` is for the words and for the chunk size in its folder's name.
-
-    Raises:
-        StateFileError: As `read_state_file`.
-    """
+    """As `read_state_file`, from parsed JSON; `path` is for errors and for the chunk size in its folder's name."""
     try:
         if not isinstance(document, Mapping) or _is_own(document):
             return _parse_own(require_format(document, path, FORMAT, VERSION), path)
@@ -214,7 +201,7 @@ def parse_state(document: Any, path: Path = Path(FILE_NAME)) -> LedgerFile:
 
 
 def _is_own(document: Mapping[str, Any]) -> bool:
-    """Whether Rankdeck wrote it; AI-OS's files may have keys that we do not know, even one named format or version."""
+    """Whether Rankdeck wrote it; AI-OS's files may have unknown keys, even one named format or version."""
     return str(document.get("format")).startswith("rankdeck") or len(document.keys() & _OWN_KEYS) > 1
 
 
@@ -253,12 +240,6 @@ def _parse_aios(document: Mapping[str, Any], path: Path) -> LedgerFile:
         for claim in file.in_progress_chunks
     ]
     once = _once(completed)
-    notes = (
-        *_unknown_keys(sorted({*document.keys(), *chunk_keys} - _AIOS_KEYS)),
-        *_repetitions(completed, claimed),
-        *_other_epochs(epoch),
-        *_empty_blocks({*file.completed_blocks, *file.blocks_this_epoch}, completed),
-    )
     folder_size = _CHUNK_SIZE_IN_FOLDER.search(path.absolute().parent.name)
     return LedgerFile(
         path=path,
@@ -270,12 +251,12 @@ def _parse_aios(document: Mapping[str, Any], path: Path) -> LedgerFile:
         total_samples=_first(file.total_steps, file.total_true_steps, file.total_samples_trained),
         dataset_name=file.dataset_name,
         chunk_size=int(folder_size[1]) if folder_size and int(folder_size[1]) > 0 else None,
-        notes=notes,
+        notes=tuple(_notes(document, file, [*completed, *claimed])),
     )
 
 
 def _first(*numbers: int | None) -> int:
-    """The number that is there under one of its names; 0 where none is."""
+    """The number under one of its names; 0 without any."""
     return next((number for number in numbers if number is not None), 0)
 
 
@@ -291,59 +272,37 @@ def _key(chunk: CompletedChunk | ChunkInProgress) -> tuple[int, int, int]:
     return chunk.epoch, chunk.block_id, chunk.chunk_id
 
 
-def _unknown_keys(unknown: Sequence[str]) -> list[str]:
-    if not unknown:
-        return []
-    named = ", ".join(f"{key!r:.40}" for key in unknown[:_NAMED])
-    return [f"The file has keys that Rankdeck does not know and ignores: {named}{_more(unknown)}."]
-
-
-def _repetitions(completed: Sequence[CompletedChunk], claimed: Sequence[ChunkInProgress]) -> list[str]:
-    """Chunks that stand there more than once. AI-OS's claims expire, so that a slow chunk is trained twice."""
-    done, taken = _once(completed), _once(claimed)
-    again = [(chunk, done[_key(chunk)]) for chunk in completed if chunk is not done[_key(chunk)]]
-    return [
-        *_about("as completed more than once; each counts once", [chunk for chunk, first in again if chunk == first]),
-        *_about(
-            "as completed more than once with different values; the first entry of each counts",
-            [chunk for chunk, first in again if chunk != first],
+def _notes(
+    document: Mapping[str, Any], file: _AiosDocument, listed: Sequence[CompletedChunk | ChunkInProgress]
+) -> list[str]:
+    """Notes on oddities of AI-OS's file and their treatment, one sentence each."""
+    keys = {*document, *(key for chunk in document["completed_chunks"] for key in chunk)}
+    times = Counter(map(_key, listed))
+    trained = {chunk.block_id for chunk in file.completed_chunks}
+    notes = [
+        *_naming("The file has keys that Rankdeck does not know and ignores", map(repr, sorted(keys - _AIOS_KEYS))),
+        *_naming(
+            "The file lists these chunks more than once; each counts once, as completed if it is so anywhere",
+            (f"chunk {item.chunk_id} of block {item.block_id}" for item in listed if times[_key(item)] > 1),
         ),
-        *_about("as completed and as claimed; each counts as completed", [done[key] for key in taken if key in done]),
-        *_about(
-            "as claimed more than once; each is trained once",
-            [item for item in claimed if item is not taken[_key(item)]],
+        *_naming(
+            "The file lists these blocks as completed, but none of their chunks; they are trained",
+            (f"block {block}" for block in sorted({*file.completed_blocks, *file.blocks_this_epoch} - trained)),
         ),
     ]
+    if epoch := file.current_epoch:
+        notes.append(
+            f"The file is in epoch {epoch + 1} and does not say in which epoch a chunk was completed. Chunks of the "
+            f"blocks in blocks_this_epoch count for epoch {epoch + 1}, all others for epoch {epoch}."
+        )
+    return notes
 
 
-def _about(what: str, chunks: Sequence[CompletedChunk | ChunkInProgress]) -> list[str]:
-    names = list(dict.fromkeys(f"chunk {chunk.chunk_id} of block {chunk.block_id}" for chunk in chunks))
-    if not names:
-        return []
-    return [f"The file lists these chunks {what}: {', '.join(names[:_NAMED])}{_more(names)}."]
-
-
-def _other_epochs(epoch: int) -> list[str]:
-    if epoch == 0:
-        return []
-    return [
-        f"The file is in epoch {epoch + 1} and does not say in which epoch a chunk was completed. Chunks of the blocks "
-        f"in blocks_this_epoch count for epoch {epoch + 1}, all others for epoch {epoch}."
-    ]
-
-
-def _empty_blocks(blocks: Iterable[int], completed: Sequence[CompletedChunk]) -> list[str]:
-    empty = [f"block {block}" for block in sorted(set(blocks) - {chunk.block_id for chunk in completed})]
-    if not empty:
-        return []
-    return [
-        "The file lists these blocks as completed, but none of their chunks; they are trained: "
-        f"{', '.join(empty[:_NAMED])}{_more(empty)}."
-    ]
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+def _naming(sentence: str, names: Iterable[str]) -> list[str]:
+    """A note that names the first few of several things; none without things."""
+    known = [name[:40] for name in dict.fromkeys(names)]
+    more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
+    return [f"{sentence}: {', '.join(known[:_NAMED])}{more}."] if known else []
 
 
 def _aios_chunk(chunk: _AiosChunk, epoch: int, this_epoch: Sequence[int]) -> CompletedChunk:

@@ -29,7 +29,7 @@ def rank_group(rank: object) -> str:
 
 
 def group_for(line: Mapping[str, Any]) -> str | None:
-    """The group of columns that a metrics line belongs to; None for an event that has no numbers to plot."""
+    """The group of columns for a metrics line; None for an event without numbers to plot."""
     event = line.get("event")
     if event == "step":
         return rank_group(line.get("rank", 0))
@@ -48,7 +48,7 @@ def is_eval_group(name: str) -> bool:
 
 
 def resumed_steps(line: Mapping[str, Any]) -> dict[str, int]:
-    """The step of each rank after which a resumed attempt trains again; empty for a line that begins none."""
+    """The step of each rank after which a resumed attempt trains again; empty for other lines."""
     steps = line.get("resumed_from")
     if line.get("event") not in ("launch", "resumed") or not isinstance(steps, dict):
         return {}
@@ -56,7 +56,7 @@ def resumed_steps(line: Mapping[str, Any]) -> dict[str, int]:
 
 
 def column_values(values: Sequence[Any]) -> array[float] | None:
-    """What lines have under one name, as a column holds it; None where none of it is a number.
+    """The values of lines under one name, for a column; None where none of them is a number.
 
     Null stands for NaN and infinities, so nulls alone are a column too.
     """
@@ -71,13 +71,6 @@ class ColumnGroup:
 
     Files are written in place at the place of their row, so that a kill at any moment leaves every row that the
     index counts as it was, and a reader on Windows that has a file open or mapped does not block the writer.
-
-    Args:
-        folder: The `columns` folder.
-        index: What the index says of the group; the folder is made if it is a new one.
-
-    Raises:
-        OSError: The files cannot be made or read.
     """
 
     def __init__(self, folder: Path, index: GroupIndex) -> None:
@@ -91,16 +84,15 @@ class ColumnGroup:
 
     @property
     def pending(self) -> list[dict[str, Any]]:
-        """Lines to be written by `write`; a caller appends to this list, which is the cheapest it can do."""
+        """Lines to be written by `write`; a caller appends to this list, the cheapest way of all."""
         return self._pending
 
     def index(self) -> GroupIndex:
-        """What the index says of the rows that are written."""
         files = {name: stem for name, stem in self._stems.items() if stem != name}
         return GroupIndex(self.name, self._folder_name, self.rows, tuple(self._stems), files)
 
     def write(self) -> None:
-        """Writes what is pending; raises OSError, and then all of it is still pending and can be written again."""
+        """Write what is pending; raises OSError, and then all of it is still pending and can be written again."""
         if not self._pending:
             return
         lines = self._pending[:]
@@ -121,7 +113,7 @@ class ColumnGroup:
         self._pending.clear()  # the list itself stays: callers hold it
 
     def truncate_after(self, step: float) -> None:
-        """Takes back every row from the first on that is past a step; raises OSError.
+        """Take back every row from the first one past a step on; raises OSError.
 
         The files keep their length (Windows does not cut a file that is mapped): rows past the index do not count.
         """
@@ -139,7 +131,7 @@ class ColumnGroup:
         return self.rows
 
     def _make_column(self, name: str) -> bool:
-        """Adds a column, empty up to now; False when there are too many."""
+        """Add a column, empty up to now; False when there are too many."""
         if len(self._stems) >= COLUMNS_MAX:
             return False
         stem = safe_stem(name, {stem.lower() for stem in self._stems.values()})

@@ -47,19 +47,17 @@ class GroupIndex:
     files: dict[str, str] = field(default_factory=dict)
 
     def path(self, columns: Path, name: str) -> Path:
-        """A column's file in the `columns` folder."""
         return columns / self.folder / f"{self.files.get(name, name)}.f64"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnsIndex:
-    """What the columns hold.
+    """Extent of the columns.
 
     Attributes:
-        source_bytes: How much of `metrics.jsonl`.
+        source_bytes: Bytes of `metrics.jsonl` that they hold.
         source_tail_sha256: Of the last (at most 4096) bytes before that.
-        groups: By name.
-        events_bytes: How much of `events.jsonl` counts.
+        events_bytes: Bytes of `events.jsonl` that count.
     """
 
     source_bytes: Whole
@@ -68,12 +66,9 @@ class ColumnsIndex:
     events_bytes: Whole
 
     def save(self, folder: Path, timeout_s: float = BRIEFLY_S) -> None:
-        """Replaces the index file. It is derived, so it is not synced; raises `RankdeckError` when the disk refuses.
+        """Replace the index file, unsynced since it is derived; raises `RankdeckError` when the disk refuses.
 
-        Args:
-            folder: The `columns` folder.
-            timeout_s: How long a reader that holds the old one is waited for. By default not long: that must not hold
-                up the host, which writes the index again a second later.
+        By default a reader that holds the old file is not waited for long: the host writes again a second later.
         """
         groups: dict[str, Any] = {}
         for group in self.groups.values():
@@ -92,7 +87,7 @@ class ColumnsIndex:
         write_atomic(folder / INDEX_NAME, text, durable=False, timeout_s=timeout_s)
 
     def belongs_to(self, metrics: Path, folder: Path) -> bool:
-        """Whether `metrics` still starts with what the columns were made from, and every file is long enough."""
+        """Whether `metrics` still starts with the source of the columns, and every file is long enough."""
         try:
             if self.source_bytes and metrics.stat().st_size < self.source_bytes:
                 return False
@@ -106,7 +101,7 @@ class ColumnsIndex:
 
 
 def read_index(folder: Path) -> ColumnsIndex | None:
-    """The index in a `columns` folder, or None when there is none that can be used, or another program holds it."""
+    """Read the index in a `columns` folder; None without a usable one, or while another program holds it."""
     try:
         return load_index(folder)
     except FileInUseError:
@@ -114,11 +109,7 @@ def read_index(folder: Path) -> ColumnsIndex | None:
 
 
 def load_index(folder: Path) -> ColumnsIndex | None:
-    """As `read_index`, for those who would make the columns again.
-
-    Raises:
-        FileInUseError: Another program holds it: the columns may well be good.
-    """
+    """As `read_index`, before the columns are made again; raises `FileInUseError`: they may well be good."""
     path = folder / INDEX_NAME
     try:
         document = require_format(read_json(path), path, FORMAT, VERSION)
@@ -151,12 +142,7 @@ def tail_sha256(metrics: Path, source_bytes: int) -> str:
 
 
 def safe_stem(name: str, taken: Collection[str]) -> str:
-    """A file name for any text, different from those in `taken` even where case does not count.
-
-    Args:
-        name: A column's or a group's name, as a user's script may have chosen it.
-        taken: Stems that are used already, in lower case.
-    """
+    """A file name for any text, different from those in `taken` (in lower case) even where case does not count."""
     stem = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)[:_STEM_LENGTH] or "_"
     if stem.startswith(".") or _WINDOWS_DEVICES.fullmatch(stem):
         stem = f"_{stem}"

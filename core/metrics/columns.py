@@ -1,13 +1,12 @@
 """Columns beside `metrics.jsonl`, so that a window opens ten million steps without parsing their lines.
 
 Everything here is derived: lost, stale or damaged columns are made again from `metrics.jsonl`, by the host when it
-opens the run, or by ``python -m core.metrics.columns RUN_DIR``, which prints how far it is, 0 to 1, one number a line.
+opens the run, or by ``python -m core.run_folder.rebuild_columns RUN_DIR``.
 
-The run host appends to the columns what it appends to the file. Lines ``event: "step"`` go to the group
-``rank<r>``, ``device`` to ``device/<uuid>`` or ``device/host``, ``eval`` to ``eval``, or to ``eval/rank<r>`` for ranks
-from 1 on; all that are neither step nor device are also kept byte for byte in `events.jsonl`. When a resumed attempt
-begins, rows of steps that it trains again are taken back, so the columns hold the curve that led to the weights. The
-layout of the files is described in `core.metrics.column_index` and `core.metrics.column_group`.
+Lines ``event: "step"`` go to the group ``rank<r>``, ``device`` to ``device/<uuid>`` or ``device/host``, ``eval`` to
+``eval``, or to ``eval/rank<r>`` for ranks from 1 on; all that are neither step nor device are also kept byte for byte
+in `events.jsonl`. When a resumed attempt begins, rows of steps that it trains again are taken back, so the columns hold
+the curve that led to the weights. `core.metrics.column_index` and `core.metrics.column_group` have the files' layout.
 """
 
 from __future__ import annotations
@@ -59,16 +58,10 @@ _log = logging.getLogger(__name__)
 class ColumnsWriter:
     """Keeps a live run's columns. The run host holds the only one, opened after its `MetricsWriter`.
 
-    On opening, stale columns are made again and missing lines are caught up on. Columns never stop a run: when the
-    disk refuses, `problem` says so, nothing more is written, and the next opening catches up. While another program
-    holds one of their files (Windows: virus scanners, indexers, backups), lines wait in memory.
-
-    Opening may take a minute where millions of lines are to be caught up on. Lines may be appended to the metrics
-    meanwhile: the first `append` catches up on those.
-
-    Args:
-        run_dir: The run's folder.
-        given_up: Set when the columns are no longer needed; opening then ends, `problem` says so.
+    On opening, stale columns are made again and missing lines are caught up on, which may take a minute; the first
+    `append` catches up on lines of that minute. Columns never stop a run: when the disk refuses, `problem` says so,
+    nothing more is written, and the next opening catches up. While another program holds one of their files (Windows:
+    virus scanners, indexers, backups), lines wait in memory. `given_up` is set when they are no longer needed.
     """
 
     def __init__(self, run_dir: Path, given_up: threading.Event | None = None) -> None:
@@ -91,13 +84,7 @@ class ColumnsWriter:
             self._give_up(error.cause)
 
     def append(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
-        """Takes lines that were just appended to `metrics.jsonl`.
-
-        Args:
-            lines: As they were written, with or without newline.
-            parsed: The same lines as objects; they must not be changed afterwards.
-            source_bytes: The size of `metrics.jsonl` with them.
-        """
+        """Take lines that were just appended to `metrics.jsonl`, also parsed; `source_bytes` is its size with them."""
         if self.problem is not None:
             return
         try:
@@ -115,7 +102,7 @@ class ColumnsWriter:
             self._give_up(error.cause)
 
     def flush(self) -> None:
-        """Writes everything taken so far and says so in the index. The host calls it about once a second."""
+        """Write all pending lines and the index. The host calls it about once a second."""
         if self.problem is not None or time.monotonic() < self._held_until:
             return
         try:
@@ -124,7 +111,7 @@ class ColumnsWriter:
             self._wait_or_give_up(error)
 
     def close(self) -> None:
-        """As `flush`, and waits a moment for who holds a file; nothing is held open."""
+        """As `flush`, and wait a moment for a program that holds a file; nothing is held open."""
         if self.problem is not None:
             return
         try:
@@ -148,7 +135,7 @@ class ColumnsWriter:
             time.sleep(BRIEFLY_S)
 
     def _wait_or_give_up(self, error: OSError) -> None:
-        """Tries again a second later, as long as that is only a matter of another program that holds a file."""
+        """Try again a second later, as long as another program that holds a file is the only reason."""
         if is_sharing_violation(error) and self._columns.pending < HELD_MAX:
             self._held_until = time.monotonic() + INDEX_EVERY_S
             return
@@ -178,24 +165,16 @@ def _is_held(error: OSError | RankdeckError) -> bool:
 
 
 def is_current(run_dir: Path) -> bool:
-    """Whether a run's columns can be read as they are: made from the start of today's `metrics.jsonl`, and whole.
-
-    Raises:
-        FileInUseError: Another program holds their index.
-    """
+    """Whether a run's columns are whole and made from the start of today's `metrics.jsonl`; raises `FileInUseError`."""
     folder = run_dir / "columns"
     index = load_index(folder)
     return index is not None and index.belongs_to(run_dir / "metrics.jsonl", folder)
 
 
 def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> None:
-    """Makes a run's columns from its `metrics.jsonl`, in a new folder that then takes the old one's place.
+    """Make a run's columns from its `metrics.jsonl`, in a new folder that then takes the old one's place.
 
     Memory stays bounded however long the file is. Not for a live run, whose host does it.
-
-    Args:
-        run_dir: The run's folder.
-        progress: Told how far it is, 0 to 1.
 
     Raises:
         PreflightError: Disk full, no permission, or the old columns are in use.
@@ -217,7 +196,7 @@ def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> N
 
 
 def make(metrics: Path, folder: Path, progress: Callable[[float], None] | None = None) -> ColumnsIndex | None:
-    """Makes columns of a `metrics.jsonl` in a new folder, and gives their index; raises OSError or `RankdeckError`."""
+    """Make columns of a `metrics.jsonl` in a new folder, and return their index; raises OSError or `RankdeckError`."""
     columns = _Columns(folder, None)
     _replay(metrics, columns, progress)
     columns.save(metrics)
@@ -225,15 +204,7 @@ def make(metrics: Path, folder: Path, progress: Callable[[float], None] | None =
 
 
 class _Columns:
-    """The columns in one folder.
-
-    Args:
-        folder: Made if it is missing.
-        index: What is in it; None for an empty folder.
-
-    Raises:
-        OSError: The files cannot be made or read.
-    """
+    """The columns in one folder, which is made if it is missing; raises OSError."""
 
     def __init__(self, folder: Path, index: ColumnsIndex | None) -> None:
         self._folder = folder
@@ -248,7 +219,7 @@ class _Columns:
         self._ranks: dict[Any, list[dict[str, Any]]] = {}
 
     def take(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
-        """Takes lines; the caller writes them when there are enough. Raises `RankdeckError`."""
+        """Take lines; the caller writes them when there are enough. Raises `RankdeckError`."""
         ranks = self._ranks
         for line, value in zip(lines, parsed, strict=True):
             # The hot path: a step only joins its rank's list, and is looked at when the list is written.
@@ -264,11 +235,10 @@ class _Columns:
 
     @property
     def is_full(self) -> bool:
-        """There are enough lines in memory to be written."""
         return self.pending >= PENDING_MAX
 
     def write(self) -> None:
-        """Writes what was taken; raises OSError, and then what is not written yet can be written again."""
+        """Write all pending lines; after an OSError the remaining ones can be written again."""
         for group in self._groups.values():
             group.write()
         if self._events:
@@ -284,7 +254,7 @@ class _Columns:
         self.pending = 0
 
     def save(self, metrics: Path, timeout_s: float = BRIEFLY_S) -> None:
-        """Writes what was taken and then the index; raises OSError, or `RankdeckError` for the index alone."""
+        """Write all pending lines and then the index; raises OSError, or `RankdeckError` for the index alone."""
         # In this order: the index counts only rows that lie in the files. Rows that a killed host wrote but did not
         # count are written over.
         self.write()
@@ -310,7 +280,7 @@ class _Columns:
         self._take_back(resumed_steps(value))
 
     def _take_back(self, steps: Mapping[str, int]) -> None:
-        """Drops what a resumed attempt trains again: each rank's steps, and evaluations past all of them."""
+        """Drop the rows that a resumed attempt trains again: steps of each rank, and evaluations past all of them."""
         last_steps = {rank_group(rank): step for rank, step in steps.items() if rank_group(rank) in self._groups}
         if steps:
             last_steps.update(dict.fromkeys(filter(is_eval_group, self._groups), max(steps.values())))
@@ -331,7 +301,7 @@ class _Columns:
 
 
 def _replay(metrics: Path, columns: _Columns, progress: Callable[[float], None] | None = None) -> None:
-    """Takes every whole line that the columns do not have yet."""
+    """Take every whole line that the columns do not have yet."""
     tail = MetricsTail(metrics, columns.source_bytes)
     while lines := tail.read(_REPLAY_BYTES):
         whole: list[bytes] = []

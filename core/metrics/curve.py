@@ -41,13 +41,9 @@ class MetricCurve:
 
 
 def read_curve(columns: Path, metrics: Path, names: Sequence[str], eval_names: Sequence[str] = ()) -> MetricCurve:
-    """Reads the curve of the first of `names` that a run has; damaged and missing files count as empty.
+    """Read the curve of the first of `names` that a run has; damaged and missing files count as empty.
 
-    Args:
-        columns: The folder of its columns. Runs of early versions have none: they are made of short `metrics`.
-        metrics: Its `metrics.jsonl`.
-        names: Of the metric, the preferred one first.
-        eval_names: The same for its evaluations.
+    Runs of early versions have no columns: they are made of short `metrics`.
     """
     index = read_index(columns)
     if index is None and metrics.is_file() and metrics.stat().st_size <= MOST_LINES_BYTES:
@@ -65,7 +61,7 @@ def _read(columns: Path, index: ColumnsIndex | None, names: Sequence[str], eval_
 
 
 def _from_columns(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> tuple[list[float], float | None]:
-    """Means at places of the first rank's column, and the last value of all."""
+    """Means at places of the first rank's column, and the last value of all ranks."""
     for name in names:
         groups = [g for g in index.groups.values() if name in g.names and not g.name.startswith("device/")]
         stepping = [group for group in groups if not is_eval_group(group.name)] or groups
@@ -114,14 +110,5 @@ def _rows(path: Path, first: int, count: int) -> Sequence[float]:
         return ()
 
 
-def _finite(values: Iterable[object]) -> list[float]:
-    found: list[float] = []
-    for value in values:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                number = float(value)
-            except OverflowError:
-                continue
-            if math.isfinite(number):
-                found.append(number)
-    return found
+def _finite(values: Iterable[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]

@@ -16,15 +16,7 @@ NEWEST_ROWS: Final = 256
 
 
 def last_value(name: str, newest: Iterable[float | None]) -> float | None:
-    """The last value of a metric.
-
-    Args:
-        name: Of its column.
-        newest: Each rank's newest value; None or not finite for a rank without one.
-
-    Returns:
-        None if no rank has one.
-    """
+    """Return the last value of a metric; None if no rank has one."""
     known = [value for value in newest if value is not None and math.isfinite(value)]
     if not known:
         return None

@@ -23,15 +23,14 @@ class Metric:
 
     Attributes:
         name: As ranks report it.
-        title: As a heading.
         unit: In the head of a card: "tokens per second".
         short_unit: Behind a figure: "tok/s"; "s" for seconds, which are shown in ms where that is shorter.
-        better: Which values are the better ones, whatever a recipe says.
+        better: The better direction, whatever a recipe says.
         card: The card of a run that draws it: `OWN_CARD`, `NO_CARD`, or one that draws several.
         is_rate: Ranks work at the same time, so a run's value is the sum of theirs; of others it is the mean.
         is_set: A schedule sets it: smoothing would hide its jumps.
         is_evaluated: Evaluations measure it.
-        divisor: What values are divided by where they are shown.
+        divisor: Divides values where they are shown.
     """
 
     name: str
@@ -47,7 +46,7 @@ class Metric:
 
     @property
     def floor(self) -> float | None:
-        """A value that is always at the bottom of its axis."""
+        """A value that is always at the bottom of its axis; None without one."""
         return 0.0 if self.is_rate or self.short_unit in ("s", "GiB") else None
 
 
@@ -80,12 +79,12 @@ NOT_CHARTED: Final = frozenset((
 
 
 def metric(name: str) -> Metric:
-    """A known metric; of any other name one that is called as it is reported."""
+    """Return a known metric, or one titled by its name."""
     return _KNOWN.get(name) or Metric(name, metric_title(name))
 
 
 def sort_key(name: str) -> tuple[float, str]:
-    """Puts known metrics in the order of `METRICS`, others by name before those that matter least."""
+    """Sort known metrics in the order of `METRICS`, others by name before those that matter least."""
     return _PLACES.get(name, _PLACES["device_mem_bytes"] - 0.5), name
 
 

@@ -7,12 +7,13 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from core.errors import PreflightError
 from core.files.atomic import explain, explained
 from core.files.links import append_unlinked
 from core.held_files import open_binary
+from core.parsing import ParseError, parse_json
 
 _SCAN_BYTES: Final = 1 << 16
 READ_BYTES: Final = 8 << 20
@@ -29,10 +30,6 @@ class MetricsWriter:
         path: The file; it is made if it is missing.
         log_file: A second file that gets the same lines (`--log-file`). If it fails, training continues without
             it and `copy_problem` says why.
-
-    Raises:
-        PreflightError: Disk full, no permission, drive missing.
-        LinkError: The file is a link.
     """
 
     def __init__(self, path: Path, log_file: Path | None = None) -> None:
@@ -53,16 +50,13 @@ class MetricsWriter:
 
     @property
     def size_bytes(self) -> int:
-        """How far the file is whole."""
         return self._size
 
     def append(self, lines: Sequence[bytes]) -> int:
-        """Writes lines (with or without their newline) and returns the file's new size in bytes.
+        """Write lines (with or without their newline) and return the file's new size in bytes.
 
-        When it returns, a reader sees them; after a power cut only what came before the last `sync` is sure.
-
-        Raises:
-            PreflightError: Disk full or permission lost; the file ends with its last whole line.
+        When it returns, a reader sees them; after a power cut only lines before the last `sync` are sure. When it
+        raises `PreflightError`, the file ends with its last whole line.
         """
         if not lines:
             return self._size
@@ -81,12 +75,12 @@ class MetricsWriter:
         return self._size
 
     def sync(self) -> None:
-        """Makes every line so far survive a power cut; raises as `append`."""
+        """Make every line so far survive a power cut; raises as `append`."""
         with explained(f"{self.path} could not be written"):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Ends writing; a second call does nothing."""
+        """End writing; a second call does nothing."""
         self._file.close()
         if self._copy is not None:
             self._copy.close()
@@ -106,22 +100,14 @@ class MetricsWriter:
 
 
 class MetricsTail:
-    """Reads the complete lines of a metrics file from an offset on, again and again while it grows.
-
-    Args:
-        path: The file; it may not exist yet.
-        offset: Byte offset of the first line wanted: 0, or the `offset` of an earlier tail.
-    """
+    """Reads the complete lines of a metrics file from a byte offset on, again and again while it grows."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.path = path
         self.offset = offset
 
     def read(self, limit_bytes: int = READ_BYTES) -> list[bytes]:
-        """The next complete lines, without newlines; an empty list when there is nothing new yet.
-
-        Args:
-            limit_bytes: About the most bytes a call, so that a long file is replayed in pieces.
+        """The next complete lines, without newlines, of about `limit_bytes`; an empty list without new ones.
 
         Raises:
             PreflightError: The file is there and cannot be read, or holds no lines.
@@ -144,6 +130,15 @@ class MetricsTail:
         return data[: end - 1].split(b"\n") if end else []
 
 
+def parse_line(line: bytes) -> dict[str, Any]:
+    """Parse a line of metrics; a damaged one is empty, since it must not hide the others."""
+    try:
+        value = parse_json(line)
+    except ParseError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def _not_metrics(path: Path) -> PreflightError:
     size = LONGEST_LINE_BYTES >> 20
     cause = f"{path} holds a line of more than {size} MiB, so it is not a file of metrics."
@@ -151,11 +146,7 @@ def _not_metrics(path: Path) -> PreflightError:
 
 
 def repair(path: Path) -> int:
-    """Cuts off an unfinished last line and returns the size that is left, in bytes.
-
-    Raises:
-        OSError: The file cannot be read or cut.
-    """
+    """Cut off an unfinished last line and return the remaining size in bytes; raises OSError."""
     with open_binary(path, "r+b") as file:
         whole = _end_of_lines(file)
         if whole < file.seek(0, os.SEEK_END):
@@ -164,11 +155,7 @@ def repair(path: Path) -> int:
 
 
 def whole_bytes(path: Path) -> int:
-    """The size of a metrics file without a last line that is not finished; 0 when there is no file.
-
-    Raises:
-        PreflightError: The file is there and cannot be read.
-    """
+    """The size of a metrics file without an unfinished last line; 0 when there is no file. Raises `PreflightError`."""
     with explained(f"{path} could not be read"), contextlib.suppress(FileNotFoundError), open_binary(path) as file:
         return _end_of_lines(file)
     return 0

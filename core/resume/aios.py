@@ -28,12 +28,7 @@ from core.resume.plan import ResumePlan
 def plan_aios(
     file: LedgerFile, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
 ) -> ResumePlan:
-    """What training the rest of an AI-OS run as a new run would do.
-
-    Raises:
-        DatasetError: No dataset was named.
-        StateFileError, ConfigError, UsageError, PreflightError: As `core.resume.planner.plan_resume`.
-    """
+    """Plan to train the rest of an AI-OS run as a new run; raises as `core.resume.planner.plan_resume`."""
     config = _config(file, changes)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform)
@@ -86,7 +81,7 @@ def _config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
 
 
 def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, world: int, mode: Mode) -> LedgerProgress:
-    """What the new run's ledger will start from, its samples counted as if each byte were a token."""
+    """The start of the new run's ledger, its samples counted as if each byte were a token."""
     samples = max(1, estimate_samples(identity, config.seq_len, config.held_out))
     grid = ChunkGrid(samples, config.samples_per_block, config.dataset_chunk_size)
     if file.total_blocks is not None and file.total_blocks > grid.blocks:
@@ -111,7 +106,7 @@ def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, wo
 
 
 def _without_total(file: LedgerFile) -> LedgerFile:
-    """Before the tokens are counted the number of blocks is only an upper limit, so it isn't compared yet."""
+    """Drop the number of blocks: before the tokens are counted it is only an upper limit."""
     return replace(file, total_blocks=None)
 
 

@@ -29,7 +29,7 @@ _SCHEDULES: Final = {
 
 
 def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
-    """What is not as it was, one sentence each; modes and devices have a line of their own in the plan."""
+    """The changed settings, one sentence each; modes and devices have a line of their own in the plan."""
     lines = []
     for spec in FIELDS:
         name, old, new = spec.name, getattr(before.config, spec.name), getattr(now.config, spec.name)
@@ -56,9 +56,7 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
 class SavedRate:
     """The learning rate of a checkpoint, and of the steps that follow it.
 
-    Args:
-        checkpoint: What is resumed from.
-        before: The run's settings so far: in their options stands what older checkpoints don't say of the rule.
+    `before` are the run's settings so far: their options hold the rule for older checkpoints.
     """
 
     def __init__(self, checkpoint: Checkpoint, before: RunConfig) -> None:
@@ -74,15 +72,11 @@ class SavedRate:
 
     @property
     def has_decayed_to_zero(self) -> bool:
-        """More steps along the rest of this schedule would change nothing."""
+        """Whether more steps along the rest of this schedule would change nothing."""
         return self._schedule is not None and self._peak > 0 and self._share(self._schedule, self._step) == 0
 
     def text(self, run: ResolvedRun, ends: int | None) -> str:
-        """The rates now and next, as a sentence; empty where they aren't known.
-
-        Args:
-            run: What would be trained.
-            ends: The step at which it would end.
+        """The rates now and next, as a sentence; empty where they aren't known, or no steps are left before `ends`.
 
         Raises:
             ConfigError: The rate would be zero from here on.
@@ -114,13 +108,10 @@ class SavedRate:
 
 
 def check_optimizer(checkpoint: Checkpoint, config: RunConfig, mode: Mode) -> None:
-    """Refuses an optimizer of another kind than the one whose state the checkpoint holds, where both are known.
+    """Refuse an optimizer of another kind than that of the checkpoint's state, where both are known.
 
-    The kind that is wanted is known beforehand where a DeepSpeed configuration names one, or the recipe has a field
-    `optimizer`; a recipe that chooses by itself is refused by its ranks, when they take up the state.
-
-    Raises:
-        StateFileError: They differ; names both.
+    The wanted kind is known beforehand where a DeepSpeed configuration names one, or the recipe has a field
+    `optimizer`; a recipe that chooses by itself is refused by its ranks, when they restore the state.
     """
     wanted = _wanted_optimizer(config, mode)
     held = next(
@@ -153,7 +144,7 @@ def _wanted_optimizer(config: RunConfig, mode: Mode) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """A kind's name without what does not change its state: ``torch_adamw`` and ``FusedAdamW`` keep AdamW's."""
+    """The name of an optimizer's state: ``torch_adamw`` and ``FusedAdamW`` keep AdamW's."""
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
     for prefix in ("torch", "fused", "deepspeed", "cpu"):
         plain = plain.removeprefix(prefix)
@@ -161,12 +152,10 @@ def _plain(name: str) -> str:
 
 
 def device_count_notes(changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Notes on a count of devices that the resume names."""
     return count_notes(device_texts(changes["devices"])) if "devices" in changes else ()
 
 
 def other_chunk_size(where: str, before: int, now: int) -> StateFileError:
-    """The error for a chunk size that is not the run's."""
     return StateFileError(
         f"The chunk size is not the same: {where} was made with {before} samples, and {now} is requested now.",
         "Start a new run, or resume with the chunk size from before.",

@@ -19,9 +19,10 @@ from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
 from core.data.listing import MISSING
 from core.errors import ConfigError, DatasetError, RankdeckError, RunBusyError, StateFileError, UsageError
-from core.formatting import duration, number
-from core.launch.preflight import check_engine, check_folder, check_stop_rules, check_torch, needed_bytes
+from core.formatting import duration
+from core.launch.preflight import check_engine, check_folder, check_torch, needed_bytes
 from core.launch.resolved import ResolvedRun, resolve, trained_run
+from core.launch.stop_rules import stop_rules
 from core.launch.work_plan import total_steps
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger.state_file import FILE_NAME
@@ -50,13 +51,13 @@ _SHARES: Final = ("batch_size", "grad_accum_steps")
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What a run's folder holds.
+    """Contents of a run's folder.
 
     Attributes:
-        config: What was asked of the run so far.
+        config: The run's settings so far.
         checkpoint: The committed state to resume from; None: fresh weights.
         damaged: Newer ones that are passed over.
-        ledger: Which data is in these weights; None where none was written.
+        ledger: The data in these weights; None where none was written.
     """
 
     store: RunStore
@@ -90,14 +91,14 @@ def plan_own(
     accept_code: bool,
     continues_for: ProcessId | None = None,
 ) -> ResumePlan:
-    """What resuming a run of ours from checkpoint `asked` would do; see `core.resume.planner.plan_resume`."""
+    """Plan to resume a run of ours from checkpoint `asked`; see `core.resume.planner.plan_resume`."""
     state = _idle_state(store, continues_for)
     before = store.config()
     config = changed_config(before, changes, store.dir)
     folder = _read_folder(store, state, before, asked)
     rate = None if folder.checkpoint is None else SavedRate(folder.checkpoint, before)
     _check_something_left(state, config, folder.step, changes, rate)
-    _check_limits(state, config)
+    _check_time_limit(state, config)
     dataset = _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in _SHARES))
@@ -144,7 +145,7 @@ def _name(store: RunStore, state: RunState) -> str:
 
 
 def _idle_state(store: RunStore, continues_for: ProcessId | None) -> RunState:
-    """The state of a run that nothing trains, and that nothing else is about to continue."""
+    """Return the state of a run that nothing trains, and that nothing is about to continue."""
     store.refuse_links()
     state = _wait_for_host_to_leave(store)
     if store.is_locked() or (state.is_live and not state.is_continued_by(continues_for)):
@@ -155,7 +156,7 @@ def _idle_state(store: RunStore, continues_for: ProcessId | None) -> RunState:
 
 
 def _wait_for_host_to_leave(store: RunStore) -> RunState:
-    """The run's state. A host that has said "stopped" needs a moment to end; only then can its run be taken up."""
+    """Return the state; a host that has written "stopped" needs a moment to end before its run can be resumed."""
     deadline = time.monotonic() + HOST_LEAVES_S
     while (state := store.state()) and not state.is_live and store.is_locked() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -177,7 +178,6 @@ def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str
 
 
 def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
-    """Refuses what these weights, the recipe or this machine cannot be resumed with."""
     config, recipe = run.config, run.recipe
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     if folder.checkpoint is not None:
@@ -193,7 +193,7 @@ def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
         )
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
-    check_stop_rules(run)
+    stop_rules(config, recipe)
     size = None if folder.checkpoint is None else folder.checkpoint.size_bytes
     check_folder(folder.store.dir, needed_bytes=needed_bytes(config, size))
 
@@ -201,14 +201,14 @@ def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
 def _resumed_from(
     store: RunStore, top: LedgerFile | None, asked: str | None
 ) -> tuple[Checkpoint | None, Sequence[DamagedCheckpoint]]:
-    """The checkpoint that was asked for, else the newest good one; and those that are passed over for it."""
+    """The checkpoint that was asked for, else the newest good one; and the newer ones that are passed over."""
     if asked is not None:
         return choose_checkpoint(store.checkpoints, asked.strip(), store.dir.name), ()
     return CheckpointStore(store.checkpoints).newest_valid(None if top is None else top.checkpoint)
 
 
 def _passed_over(bad: DamagedCheckpoint, used: Checkpoint | None) -> str:
-    """Why a newer checkpoint is not resumed from, and which one is."""
+    """The reason why a newer checkpoint is not resumed from, and the one that is."""
     if bad.diverged_at is None:
         return f"Not used: checkpoint {bad.number}: {bad.reason}"
     instead = f"continuing from checkpoint {used.number}, step {used.step:,}" if used else "starting with fresh weights"
@@ -217,11 +217,6 @@ def _passed_over(bad: DamagedCheckpoint, used: Checkpoint | None) -> str:
 
 def changed_config(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:
     """A run's settings with changes; a new limit replaces the old one, be it steps or epochs.
-
-    Args:
-        config: As they are.
-        changes: As `core.resume.planner.plan_resume` takes them.
-        folder: The run's, for errors.
 
     Raises:
         ConfigError, StateFileError: A change that cannot be made.
@@ -249,7 +244,7 @@ def changed_config(config: RunConfig, changes: dict[str, Any], folder: Path) -> 
 
 
 def _end(run: ResolvedRun, folder: _Folder) -> int | None:
-    """The step at which it will end; None where that depends on a program or on data that is not known yet."""
+    """The step at which it will end; None where that depends on a program or on unknown data."""
     if folder.ledger is None or run.recipe.self_contained:
         return run.config.steps if run.config.epoch_limit is None else None
     folder.ledger.change(world=run.world_size, groups=run.replica_groups, epochs=run.config.epoch_limit)
@@ -273,22 +268,13 @@ def _check_something_left(
         raise _nothing_left(state, f"{step:,} steps", more)
 
 
-def _check_limits(state: RunState, config: RunConfig) -> None:
-    """Refuses a time or energy limit that the run has reached already."""
+def _check_time_limit(state: RunState, config: RunConfig) -> None:
     if config.max_hours is not None and state.trained_s >= config.max_hours * 3600:
         raise ConfigError(
             "max_hours",
             f"The run has trained for {duration(state.trained_s)} already; its time limit is {config.max_hours:g} h.",
             "Set a higher time limit, or none.",
             option="--max-hours none",
-        )
-    if config.max_kwh is not None and (state.energy_j or 0.0) >= config.max_kwh * 3.6e6:
-        used = number((state.energy_j or 0.0) / 3.6e6, 4)
-        raise ConfigError(
-            "max_kwh",
-            f"The run has used {used} kWh already; its energy limit is {config.max_kwh:g} kWh.",
-            "Set a higher energy limit, or none.",
-            option="--max-kwh none",
         )
 
 
@@ -302,7 +288,6 @@ def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
 
 
 def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
-    """Where it is in its data, where that is known."""
     # All there is has diverged: what was trained goes with the weights.
     fresh = folder.checkpoint is None and bool(folder.damaged)
     # How often a self-contained program reads its data is its own business.
@@ -319,7 +304,7 @@ def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
 
 
 def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
-    """Refuses a dataset or a cut that is not the one the weights were trained on."""
+    """Refuse a dataset or a cut that is not the one the weights were trained on."""
     try:
         identity = identify(config.dataset_file, config.data_files)
     except DatasetError as error:
@@ -335,7 +320,6 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
 
 
 def _copies_text(run: ResolvedRun, folder: _Folder, names: RankNames) -> str:
-    """Whose weights are resumed, where not every rank resumes its own."""
     synchronise = run.mode.is_apart and run.config.sync_every is not None
     policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
     return plan_restore(

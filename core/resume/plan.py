@@ -21,16 +21,7 @@ NOT_STARTED_HERE: Final = "It was not started on this machine. Nothing of it run
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """A plan as a person reads it. It travels as JSON, where another machine makes it.
-
-    Attributes:
-        lines: What happens, one sentence a line.
-        checkpoints, best: As in `ResumePlan`.
-        steps: How far it trains; None where epochs limit it.
-        mode_then: As in `ResumePlan`.
-        devices_then: The devices that it had, by their names.
-        code_accepted: As in `ResumePlan`.
-    """
+    """A plan as a person reads it, a sentence a line. It travels as JSON, where another machine makes it."""
 
     lines: tuple[Text, ...]
     checkpoints: tuple[CheckpointEntry, ...] = ()
@@ -43,26 +34,26 @@ class PlanSummary:
 
 @dataclass(frozen=True, slots=True)
 class ResumePlan:
-    """What will happen if the run resumes.
+    """The effect of resuming a run.
 
     Attributes:
         run_dir: The run's folder; None when a new run is made (AI-OS's state file).
-        runs_dir: Where a new run's folder would be made.
+        runs_dir: The folder for a new run's.
         checkpoint: The checkpoint it continues from; None starts with fresh weights.
         step: Optimizer steps those weights have seen.
         progress: Samples trained of the epoch, and of how many, where that is known.
         devices_then, devices_now: UUIDs, or CPU devices.
-        device_labels: What this machine's devices are called, by UUID.
-        damaged: Why newer checkpoints are not used, one line each.
-        copies: Whose weights go on, where each rank wrote its own and not all of them do.
-        changed: What else is not as it was: a setting now and then, one sentence each.
+        device_labels: Names of this machine's devices, by UUID.
+        damaged: Reasons why newer checkpoints are not used, one line each.
+        copies: The weights that continue, where each rank wrote its own and not all of them do.
+        changed: Other changes: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
-        checkpoints: Those that can be chosen from, and others that are there, oldest first.
-        best: The number of the best of them, as the recipe judges it; None where none has a value.
+        checkpoints: All that are there, oldest first.
+        best: The number of the best of them, by the recipe; None where none has a value.
         set_aside: Numbers of newer checkpoints that are set aside, as `checkpoint` was asked for by its number.
-        code: What this run executes or writes to, and did not come with Rankdeck: a recipe, a program, variables.
-        code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
-        name: What the list calls the run; empty: as its folder.
+        code: A recipe, program or variables that this run executes and that did not come with Rankdeck.
+        code_accepted: It was started on this machine before, or the person agrees.
+        name: Its name in lists; empty: as its folder.
         learning_rate: The rates now and next, as a sentence.
     """
 

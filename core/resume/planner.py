@@ -1,8 +1,8 @@
 """Resume planner: decides before anything is touched, as a value that window and command line can show.
 
 Three things can be named: a run of ours (its folder, id or state file), AI-OS's `chunk_tracker_state.json`, or a
-folder with one. AI-OS's file comes without weights that we could load, so there a *new* run trains what is left;
-nothing in its folder is changed.
+folder with one. We cannot load AI-OS's weights, so there a *new* run trains the remaining chunks; nothing in its folder
+is changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def plan_resume(
     accept_code: bool = False,
     continues_for: ProcessId | None = None,
 ) -> ResumePlan:
-    """What resuming `text` would do; reads only.
+    """Plan to resume `text`; reads only.
 
     Args:
         text: A run's folder, id or name, or the path of a `chunk_tracker_state.json` (ours or AI-OS's).
@@ -115,7 +115,6 @@ def _find_state_file(text: str) -> Path | None:
 
 
 def _store_around(path: Path) -> RunStore:
-    """The run whose state file, or whose checkpoint's copy of it, this is."""
     for folder in (path.parent, path.parent.parent.parent):
         if (folder / "run.toml").exists():
             return RunStore.open(folder)

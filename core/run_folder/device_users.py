@@ -23,12 +23,7 @@ class DeviceUsers:
         self._above: dict[int, tuple[ProcessId, ...]] = {}
 
     def name(self, samples: Sequence[DeviceSample], hosts: Mapping[ProcessId, str]) -> list[DeviceSample]:
-        """These samples, with the runs of their processes.
-
-        Args:
-            samples: Of devices.
-            hosts: As `live_hosts` has them.
-        """
+        """Return the samples with the runs of their processes; `hosts` are those of `live_hosts`."""
         pids = {process.pid for sample in samples for process in sample.processes} if hosts else set()
         self._above = {pid: self._above.get(pid) or ancestors(pid) for pid in pids}
         runs = {pid: run_above(above, hosts) for pid, above in self._above.items()}

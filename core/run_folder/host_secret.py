@@ -1,7 +1,6 @@
 """The client token of a run on several machines, kept in the user's own folder on the machine with the run's host.
 
-The run's folder is shared there, and on a network drive a file's content travels in clear. So `host.json` names a file
-that other machines do not have.
+The run's folder is shared there, and on a network drive a file's content travels in clear.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _MAX_BYTES: Final = 1 << 10
 
 
 def write_secret(run_dir: Path, token: str) -> None:
-    """Keeps a run's token on this machine; only its owner can read it. Raises `PreflightError`."""
+    """Keep a run's token on this machine; only its owner can read it. Raises `PreflightError`."""
     path = _file(run_dir)
     with explained(f"{path} could not be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +31,6 @@ def write_secret(run_dir: Path, token: str) -> None:
 
 
 def read_secret(run_dir: Path) -> str | None:
-    """A run's token; None where its host is not on this machine."""
     path = _file(run_dir)
     if not path.exists():
         return None

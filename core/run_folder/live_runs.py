@@ -1,7 +1,6 @@
 """Live runs of this person in any folder: each host leaves a note in the person's data folder while it lives.
 
-A setup that replaces or removes the program must know of a run whose folder is on another drive, which no list of runs
-has. A host that was killed leaves its note behind; the next reader takes it away.
+A setup that replaces or removes the program must know of a run whose folder is on another drive, in no list of runs.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MAX_BYTES: Final = 1 << 16
 
 @contextlib.contextmanager
 def noted_as_live(run_dir: Path) -> Iterator[None]:
-    """Leaves this process's note while it is the host of a run; a disk that refuses costs only the note."""
+    """Leave this process's note while it is the host of a run; a disk that refuses costs only the note."""
     note = _folder() / f"{uuid.uuid4().hex}.json"
     with contextlib.suppress(RankdeckError, OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +57,7 @@ def _folder() -> Path:
 
 
 def _read(note: Path) -> Path | None:
-    """The run of a note; None where its host is gone, or it is not a note."""
+    """Return the run of a note; None where its host is gone, or it is not a note."""
     try:
         value = read_json(note, limit_bytes=_MAX_BYTES)
     except (RankdeckError, OSError):

@@ -18,35 +18,30 @@ READ_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogTimes:
-    """When a log was seen to have which size.
-
-    Attributes:
-        sizes: Bytes, rising.
-        times: Unix seconds, one for each size.
-    """
+    """Sizes of a log in bytes, rising, with the Unix time of each."""
 
     sizes: Sequence[int] = ()
     times: Sequence[float] = ()
 
     def of(self, end: int) -> float | None:
-        """When the line that ends at a byte was there; None where that is not known, as before the first size."""
+        """The time at which the line that ends at a byte was there; None where that is not known."""
         place = bisect.bisect_left(self.sizes, end)
         return self.times[place] if 0 < place < len(self.times) else None
 
 
 def times_file(log: Path) -> Path:
-    """Where the times of a log are kept: `rank0.times` beside `rank0.log`."""
+    """The file with the times of a log: `rank0.times` beside `rank0.log`."""
     return log.with_suffix(".times")
 
 
 def note_size(log: Path, size: int, ts: float) -> None:
-    """Adds a size and its time, `<Unix seconds> <bytes>`; raises `LinkError`, OSError."""
+    """Add a size and its time, `<Unix seconds> <bytes>`; raises `LinkError`, OSError."""
     with append_unlinked(times_file(log)) as file:
         file.write(f"{ts:.2f} {size}\n".encode())
 
 
 def read_log_times(log: Path) -> LogTimes:
-    """The newest times of a log; none where there is no such file, as in runs of early versions."""
+    """Read the newest times of a log; none without such a file, as in runs of early versions."""
     try:
         with open_binary(times_file(log)) as file:
             end = file.seek(0, 2)

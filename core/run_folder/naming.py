@@ -16,23 +16,15 @@ MAX_DATA: Final = 40
 
 
 def first_name(title: str, dataset: str = "") -> str:
-    """What a new run is called until the user names it: "MiniGPT · stdlib".
+    """The name of a new run until the user names it: "MiniGPT · stdlib".
 
-    Args:
-        title: The recipe's title, or the script's file name.
-        dataset: As in its settings; empty for a program that reads its own.
+    `title` is the recipe's, or the script's file name; `dataset` is empty for a program that reads its own.
     """
     return SEPARATOR.join(part for part in (title, _data(dataset)) if part)
 
 
 def label(state: RunState, notes: RunNotes, now: float | None = None) -> str:
-    """What a list calls a run: the user's name for it, else what it is, on what, and when it began.
-
-    Args:
-        state: Of the run.
-        notes: The user's.
-        now: Unix seconds; None asks the clock.
-    """
+    """The name of a run in a list: the user's name for it, else its recipe and data, its devices, and its start."""
     if notes.name:
         return notes.name
     if not state.name or state.name == state.run_id:  # of 0.1, or made by hand
@@ -51,7 +43,7 @@ def devices_text(state: RunState) -> str:
 
 
 def begun_text(created: float, now: float | None = None) -> str:
-    """When a run began: the time of day, with the date unless it was today."""
+    """The time of day at which a run began, with the date unless it was today."""
     if not created:
         return ""
     begun, today = time.localtime(created), time.localtime(now)

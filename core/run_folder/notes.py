@@ -25,12 +25,7 @@ MAX_NOTE: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class RunNotes:
-    """What the user keeps with a run.
-
-    Attributes:
-        name: The name that the user gave it; empty for none.
-        tags: Words to find it by, without blanks, sorted.
-    """
+    """The user's name, note, tags (sorted words without blanks) and pin for a run."""
 
     name: Annotated[str, Limits(0, MAX_NAME)] = ""
     note: Annotated[str, Limits(0, MAX_NOTE)] = ""
@@ -38,11 +33,7 @@ class RunNotes:
     pinned: bool = False
 
     def renamed(self, name: str) -> RunNotes:
-        """With another name; an empty one gives it its own back.
-
-        Raises:
-            UsageError: It is too long or has line breaks.
-        """
+        """With another name, or without one; raises `UsageError` if it is too long or has line breaks."""
         name = name.strip()
         if len(name) > MAX_NAME or not name.isprintable():
             raise UsageError(
@@ -53,7 +44,6 @@ class RunNotes:
         return dataclasses.replace(self, name=name)
 
     def noted(self, note: str) -> RunNotes:
-        """With another note; raises `UsageError`."""
         if len(note) > MAX_NOTE:
             raise UsageError(
                 f"A note has at most {MAX_NOTE:,} characters; this one has {len(note):,}.",
@@ -63,11 +53,7 @@ class RunNotes:
         return dataclasses.replace(self, note=note.strip())
 
     def tagged(self, added: Iterable[str] = (), removed: Iterable[str] = ()) -> RunNotes:
-        """With more tags, and with fewer. Upper and lower case are one.
-
-        Raises:
-            UsageError: A tag is empty, too long, or has blanks; or there are too many.
-        """
+        """With more tags, and with fewer, in lower case; raises `UsageError` for an unusable tag, or too many."""
         wanted = {tag.strip().lower() for tag in added}
         for tag in wanted:
             if not 0 < len(tag) <= MAX_TAG or not tag.isprintable() or any(c.isspace() or c in ",:" for c in tag):
@@ -85,11 +71,7 @@ class RunNotes:
 
 
 def read_notes(run_dir: Path) -> RunNotes:
-    """What `notes.json` says; nothing where there is none.
-
-    Raises:
-        StateFileError: It is damaged, or from a newer version.
-    """
+    """Read `notes.json`, if there is one; raises `StateFileError`."""
     path = run_dir / NOTES
     if not path.exists():
         return RunNotes()
@@ -101,6 +83,6 @@ def read_notes(run_dir: Path) -> RunNotes:
 
 
 def write_notes(run_dir: Path, notes: RunNotes) -> None:
-    """Replaces `notes.json`; raises `PreflightError` when the disk refuses."""
+    """Replace `notes.json`; raises `PreflightError` when the disk refuses."""
     document = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(notes)}
     write_atomic(run_dir / NOTES, json.dumps(document, ensure_ascii=False, indent=1) + "\n")

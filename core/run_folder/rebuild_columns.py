@@ -12,7 +12,7 @@ from core.run_folder.store import RunStore
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Rebuilds the columns unless they are current; prints the share that is done, 0 to 1, a number a line."""
+    """Rebuild the columns unless they are current; print the share that is done, 0 to 1, a number a line."""
     if len(arguments) != 1:
         print("usage: python -m core.run_folder.rebuild_columns RUN_DIR", file=sys.stderr)
         return UsageError.exit_code

@@ -20,12 +20,9 @@ OF_STATE: Final = frozenset((*_STATE_FIELDS, "state", "name", "note", "tag", "pi
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run, as lists and filters see it.
+    """One run, as lists and filters see it; notes and settings are empty where they cannot be read.
 
-    Attributes:
-        notes: The user's; empty where they cannot be read.
-        settings: By name, options of the recipe among them; empty where `run.toml` cannot be read.
-        remote: The other machine that it is, or was, on.
+    `remote` is the other machine that it is, or was, on.
     """
 
     entry: RunEntry
@@ -44,24 +41,17 @@ class RunRecord:
 
     @property
     def machine(self) -> str:
-        """The other machine that has its newest state; empty: it is on this computer."""
+        """The other machine that has its newest state; empty for this computer."""
         return self.remote.machine if self.remote is not None and self.remote.is_there else ""
 
     def value(self, name: str) -> Any:
-        """What it has under a name: of its state, its notes or its settings; None where it has nothing."""
-        state = self.entry.state
-        if name == "state":
-            return self.entry.word
-        if name in ("name", "note", "tag", "pinned", "id"):
-            return {
-                "name": self.label,
-                "note": self.notes.note,
-                "tag": self.notes.tags,
-                "pinned": self.notes.pinned,
-                "id": self.path.name,
-            }[name]
-        if name == "machine":
-            return self.machine or None
+        """The value of a field of its state, its notes or its settings; None without one."""
+        state, notes = self.entry.state, self.notes
+        if name in ("note", "pinned"):
+            return getattr(notes, name)
+        if name in ("state", "name", "tag", "id", "machine"):
+            own = {"state": self.entry.word, "name": self.label, "tag": notes.tags, "id": self.path.name}
+            return own.get(name, self.machine or None)
         if name == "devices":
             return state.world_size if state is not None else None
         if name in _STATE_FIELDS and state is not None:
@@ -76,12 +66,11 @@ class RunRecord:
 
 
 def read_record(entry: RunEntry) -> RunRecord:
-    """The record of a listed run. What cannot be read is empty: a damaged note must not hide a run."""
+    """Read the record of a listed run. An unreadable part is empty: a damaged note must not hide a run."""
     return RunRecord(entry, notes_of(entry.path), settings_of(entry.path), remote_of(entry.path))
 
 
 def notes_of(folder: Path) -> RunNotes:
-    """A run's notes, or none where they cannot be read."""
     try:
         return read_notes(folder)
     except (RankdeckError, OSError):
@@ -89,7 +78,6 @@ def notes_of(folder: Path) -> RunNotes:
 
 
 def remote_of(folder: Path) -> RemoteRun | None:
-    """Where a run is if not only here, or None where that cannot be read."""
     try:
         return read_remote(folder)
     except (RankdeckError, OSError):
@@ -97,7 +85,6 @@ def remote_of(folder: Path) -> RemoteRun | None:
 
 
 def settings_of(folder: Path) -> dict[str, Any]:
-    """A run's settings by name, the recipe's own among them, or none where they cannot be read."""
     try:
         values = RunStore(folder).config().as_dict()
     except (RankdeckError, OSError):

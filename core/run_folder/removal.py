@@ -19,8 +19,6 @@ from core.held_files import is_sharing_violation, rename, retried
 from core.no_window import NO_WINDOW
 from core.run_folder.store import RunStore
 
-# Earlier versions had a bin of their own, beside the runs. It is neither listed nor deleted; `old_bin` names it.
-OLD_BIN: Final = ".bin"
 _LIMIT_S: Final = 600.0
 # Qt's way is the only one that never deletes: send2trash without pywin32, and Windows' SHFileOperation below it, delete
 # for good, without a word, what the bin has no room for and what lies on a network drive.
@@ -39,7 +37,7 @@ class NoRecycleBinError(PreflightError):
 
 
 def require_ended(store: RunStore) -> None:
-    """Raises `RunBusyError` if a host is at work on a run."""
+    """Raise `RunBusyError` if a host is at work on a run."""
     if store.is_locked() or _is_live(store):
         raise RunBusyError(
             f"{store.dir.name} is running.",
@@ -50,7 +48,7 @@ def require_ended(store: RunStore) -> None:
 
 
 def recycle_run(store: RunStore) -> None:
-    """Moves a run to the recycle bin; of a link the link alone, never what it leads to.
+    """Move a run to the recycle bin; of a link the link alone, never its target.
 
     Raises:
         RunBusyError: A host is at work on it.
@@ -77,36 +75,18 @@ def recycle_run(store: RunStore) -> None:
 
 
 def delete_run(store: RunStore) -> None:
-    """Deletes a run for good; of a link the link alone.
-
-    Raises:
-        RunBusyError: A host is at work on it.
-        PreflightError: The system refuses, for example because a file of it is open.
-    """
+    """Delete a run for good, of a link the link alone; raises `RunBusyError` and `PreflightError`."""
     require_ended(store)
     with explained(f"{store.dir} could not be deleted"):
         if is_link(store.dir):
             remove_link(store.dir)
         else:
-            delete_folder(store.dir)
-
-
-def delete_folder(folder: Path) -> None:
-    """`shutil.rmtree`, also of files that are marked read-only, which Windows does not delete."""
-    retried(partial(shutil.rmtree, folder, onerror=_make_writable))
-
-
-def old_bin(runs_dir: Path) -> Path | None:
-    """The bin of an earlier version, if runs are in it."""
-    folder = runs_dir / OLD_BIN
-    try:
-        return folder if any(folder.iterdir()) else None
-    except OSError:
-        return None
+            # Files that are marked read-only too, which Windows does not delete.
+            retried(partial(shutil.rmtree, store.dir, onerror=_make_writable))
 
 
 def folder_bytes(folder: Path) -> int:
-    """What the files below a folder take, in bytes; links count as nothing, and so does what cannot be read."""
+    """Bytes of the files below a folder; links and unreadable files count as nothing."""
     total, folders = 0, [folder]
     while folders:
         try:
@@ -129,7 +109,7 @@ def _is_live(store: RunStore) -> bool:
 
 
 def _require_free(folder: Path) -> None:
-    """Refuses a folder that another program holds a file of, which Windows' bin does not tell from other reasons."""
+    """Refuse a folder of which another program holds a file: Windows' bin names no reason."""
     aside = folder.with_name(f"{folder.name}.removing")
     try:
         rename(folder, aside)

@@ -26,9 +26,9 @@ class Term:
     """One part of a filter.
 
     Attributes:
-        name: Of the value that is compared; empty: a bare word.
+        name: The name of the compared value; empty: a bare word.
         sign: ":" (contains), "=", "!=", ">", ">=", "<" or "<=".
-        text: What it is compared with, in lower case.
+        text: The text to compare with, in lower case.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Term:
     is_negated: bool = False
 
     def holds(self, record: RunRecord, searched_text: str | None = None) -> bool:
-        """Whether it holds for a run; its `searched_text` can be given, where it is kept."""
+        """Whether it holds for a run; `searched_text` can be given where it is kept."""
         return self._holds(record, searched_text) != self.is_negated
 
     def _holds(self, record: RunRecord, searched_text: str | None) -> bool:
@@ -57,7 +57,7 @@ class Term:
 
 
 def parse_filter(text: str) -> tuple[Term, ...]:
-    """A filter's terms, all of which must hold. Every text is a filter; quotes hold words together.
+    """Parse a filter's terms, all of which must hold. Every text is a filter; quotes hold words together.
 
     Examples: ``state:failed``, ``lr>=1e-3``, ``tag=night``, ``mode!=ddp``, ``!draft``, ``"two words"``. A last term
     that has no value yet (``lr>``) is left out.
@@ -72,7 +72,7 @@ def parse_filter(text: str) -> tuple[Term, ...]:
 
 
 def filter_problem(text: str) -> str:
-    """A sentence about a term that cannot match anything as it stands; empty where there is none."""
+    """A sentence about a term that cannot match anything; empty without one."""
     if unfinished := _UNFINISHED.search(text):
         sign = unfinished[2]
         return f"{unfinished[1]} needs a value, as in {f'lr{sign}1e-4' if sign in _COMPARE else f'mode{sign}ddp'}."
@@ -88,7 +88,6 @@ def matching(records: Iterable[RunRecord], terms: Sequence[Term]) -> list[RunRec
 
 
 def unknown_names(records: Iterable[RunRecord], terms: Sequence[Term]) -> list[str]:
-    """The names in a filter that no run has a value for: typing errors, most often."""
     wanted = {term.name for term in terms if term.name}
     for record in records:
         wanted = {name for name in wanted if record.value(name) is None}

@@ -48,11 +48,10 @@ class RunState:
         between_hosts: A machine or process of a run on several machines was lost, or has come: its host has ended, and
             another one continues the run by itself. `error` is then why the last one ended.
         created, updated: Unix seconds.
-        mode: "single", "ddp", "independent", …, once it is decided.
-        devices: What it runs on, by UUID ("GPU-…") or "cpu:0".
+        devices: UUIDs ("GPU-…") or "cpu:0".
         step, total_steps: Optimizer steps done and to do (estimated, where a goal ends the run).
-        goal: How far the run is towards such a goal ("450 of 600 episodes"); empty: it has none.
-        phase: What is happening just now, as text, while it starts or ends.
+        goal: Progress towards such a goal ("450 of 600 episodes"); empty: it has none.
+        phase: Its activity while it starts or ends, as text.
         checkpoint: The number of the newest one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         stopped_by: Why a stop rule ended it, as a sentence; empty where none did.
@@ -60,7 +59,7 @@ class RunState:
         energy_j: Energy that the run's GPUs used in all attempts; None where none is counted.
         fallback: Why the run was continued with another engine, independently, or on one device, if it was.
         nodes: The names of its machines, the one with the host first; empty where it is on one machine alone.
-        trouble: Title, cause and next step of what keeps a live run from being saved just now; None when nothing does.
+        trouble: Title, cause and next step of a problem that keeps a live run from being saved just now.
     """
 
     run_id: Annotated[str, Limits(1, 255)]
@@ -106,25 +105,17 @@ class RunState:
         return self.is_live and self.between_hosts and command is not None and command == self.host
 
     def ended(self, state: str, error: Mapping[str, str] | None = None) -> RunState:
-        """This state between two hosts, where no other one follows; `error`: why not, None for why the last ended."""
+        """Return this state between two hosts when no other one follows; `error`: why not; None: why the last ended."""
         why = None if state == "stopped" else self.error if error is None else dict(error)
         kept: dict[str, Any] = {"exit_code": 0 if state == "stopped" else 1, "between_hosts": False, "trouble": None}
         return self.replace(state=state, phase="", error=why, updated=time.time(), **kept)
 
     def now(self, here: float) -> float:
-        """The time by the clock of the machine that trains, from the time here; a live run's state is seldom old.
-
-        Args:
-            here: Unix seconds.
-        """
+        """The Unix time by the training machine's clock, from the time here: a live run's state is seldom old."""
         return here if abs(here - self.updated) < CLOCKS_DIFFER_S else self.updated
 
     def seen(self, now: float | None = None) -> RunState:
-        """This state as a reader must take it: "interrupted" when it says it is live and its host is dead.
-
-        Args:
-            now: Unix seconds; None asks the clock.
-        """
+        """The state for a reader: "interrupted" when it claims to be live and its host is dead."""
         if not self.is_live or (self.host is not None and is_alive(self.host)):
             return self
         age_s = (time.time() if now is None else now) - self.updated
@@ -155,7 +146,7 @@ class RunState:
 
     @classmethod
     def from_dict(cls, document: Any, path: Path = Path("state.json")) -> RunState:
-        """The state that `as_dict` gave, read from `path`. Fields it does not know are left out.
+        """Read the state that `as_dict` gave; unknown fields are left out.
 
         Raises:
             StateFileError: Not a state file, a field of the wrong type, or from a newer version.

@@ -55,12 +55,7 @@ class HostInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """One line of the list of runs.
-
-    Attributes:
-        state: As a reader must take it (`RunState.seen`); None when it cannot be read.
-        problem: Why it cannot be read, in one sentence.
-    """
+    """One line of the list of runs; `state` is None, and `problem` has the reason, when it cannot be read."""
 
     path: Path
     state: RunState | None
@@ -68,16 +63,11 @@ class RunEntry:
 
     @property
     def word(self) -> str:
-        """The state in one word: "training", "interrupted", …, or "damaged"."""
         return DAMAGED if self.state is None else self.state.state
 
 
 class RunStore:
-    """One run's folder. Its host is the only writer, apart from `create`.
-
-    Args:
-        run_dir: An existing run folder; `create` and `open` check that.
-    """
+    """One run's folder. Its host is the only writer, apart from `create`."""
 
     def __init__(self, run_dir: Path) -> None:
         self.dir = run_dir
@@ -103,13 +93,13 @@ class RunStore:
 
     @classmethod
     def create(cls, runs_dir: Path, config: RunConfig, run_dir: Path | None = None, name: str = "") -> RunStore:
-        """Makes a new run's folder with `run.toml` and a `state.json` that says "starting".
+        """Make a new run's folder with `run.toml` and a `state.json` that says "starting".
 
         Args:
-            runs_dir: Where run folders live; made if missing.
-            config: What is asked of the run.
+            runs_dir: The folder of run folders; made if missing.
+            config: The run's settings.
             run_dir: Exactly this folder instead of a new one in `runs_dir`; it may exist, but hold no run.
-            name: What it is called until the user names it; empty: as its folder.
+            name: Its name until the user names it; empty: as its folder.
 
         Raises:
             UsageError: `run_dir` holds a run already.
@@ -139,7 +129,7 @@ class RunStore:
 
     @classmethod
     def open(cls, run_dir: Path) -> RunStore:
-        """The run in an existing folder.
+        """Open the run in an existing folder.
 
         Raises:
             RunNotFoundError: There is no folder, or it holds no run.
@@ -158,21 +148,13 @@ class RunStore:
         return cls(run_dir.absolute())
 
     def config(self) -> RunConfig:
-        """What was asked of the run.
-
-        Raises:
-            ConfigError: `run.toml` is missing, damaged, or from a newer version.
-        """
+        """Read `run.toml`; raises `ConfigError`."""
         from core.config.layers import load_config
 
         return load_config(self.run_toml)
 
     def stored_state(self) -> RunState:
-        """`state.json` as its host wrote it last.
-
-        Raises:
-            StateFileError: It is missing, damaged, or from a newer version.
-        """
+        """Read `state.json` as its host wrote it last; raises `StateFileError`."""
         return RunState.from_dict(read_json(self.state_json, limit_bytes=MAX_STATE_BYTES), self.state_json)
 
     def state(self) -> RunState:
@@ -191,7 +173,7 @@ class RunStore:
         return stored if self.is_locked() else self._seen_elsewhere(seen)
 
     def _seen_elsewhere(self, seen: RunState) -> RunState:
-        """`seen` in other words, where the run is on another machine and it is only its copy that nothing keeps up."""
+        """Return `seen` with another error where the run is on another machine and only its copy here is stale."""
         try:
             remote = read_remote(self.dir)
         except StateFileError:
@@ -228,14 +210,14 @@ class RunStore:
         return stored if is_alive(spawned) else stored.replace(host=spawned).seen()
 
     def write_state(self, state: RunState) -> None:
-        """Replaces `state.json`; raises `PreflightError` when the disk refuses."""
+        """Replace `state.json`; raises `PreflightError` when the disk refuses."""
         write_atomic(self.state_json, _json(state.as_dict()))
 
     def write_spawned_host(self, attempt: int, process: ProcessId) -> None:
-        """Notes which process was started to host the attempt; a disk that refuses costs the note, not the run.
+        """Note the process that was started to host the attempt; a disk that refuses costs the note, not the run.
 
-        A host says its own name in `state.json` once it is at work, and is its only writer from its first instruction
-        on. Until then only the program that spawned it knows whether it lives; hence a file of that program's own.
+        A host enters itself in `state.json` once it is at work, and is its only writer from its first instruction on.
+        Until then only the program that spawned it knows whether it lives; hence a file of that program's own.
         """
         with contextlib.suppress(RankdeckError):
             note = {"attempt": attempt, "pid": process.pid, "started": process.started}
@@ -249,13 +231,9 @@ class RunStore:
         return ProcessId.from_json(value) if isinstance(value, dict) and value.get("attempt") == attempt else None
 
     def write_host_json(self, port: int, token: str, pid: int, machine: str = "") -> None:
-        """Says where the host listens; only its owner can read it.
+        """Write the host's port and token; only its owner can read the file.
 
-        Args:
-            port: On loopback.
-            token: What clients must know.
-            pid: The host's.
-            machine: The one that it is on, where several share the folder: then the token is kept elsewhere.
+        `machine` is set where several machines share the folder: then the token is kept elsewhere.
         """
         about: dict[str, Any] = {"port": port, "pid": pid}
         if machine:
@@ -266,7 +244,7 @@ class RunStore:
         write_atomic(self.host_json, _json(about), mode=0o600)
 
     def read_host_json(self) -> HostInfo | None:
-        """Where the host listens, or None when there is no `host.json`.
+        """Read the host's address; None when there is no `host.json`.
 
         Raises:
             StateFileError: It is damaged, or another user's.
@@ -293,7 +271,7 @@ class RunStore:
         remove_secret(self.dir)
 
     def lock(self) -> RunLock:
-        """Takes the folder for this process and clears away what a killed host left half written.
+        """Take the folder for this process and remove half-written files of a killed host.
 
         Raises:
             RunBusyError: A live host has it.
@@ -307,11 +285,7 @@ class RunStore:
         return held
 
     def refuse_links(self) -> None:
-        """Refuses links where a run writes in place; what is replaced whole would replace the link.
-
-        Raises:
-            LinkError: Names the first.
-        """
+        """Raise `LinkError` where a run writes in place; a file that is replaced whole would replace the link."""
         for path in (self.metrics, self.lock_file):
             refuse_link(path)
         for folder in (self.logs, self.columns, self.data, self.checkpoints):
@@ -323,11 +297,7 @@ class RunStore:
 
 
 def list_runs(runs_dir: Path) -> list[RunEntry]:
-    """Every run in a folder, newest first. A damaged one is listed as such; other folders are passed over.
-
-    Raises:
-        PreflightError: `runs_dir` is there and cannot be read.
-    """
+    """List every run in a folder, newest first, damaged ones too; raises `PreflightError`."""
     folders: list[Path] = []
     with (
         explained(f"{runs_dir} could not be read"),
@@ -341,7 +311,7 @@ def list_runs(runs_dir: Path) -> list[RunEntry]:
 
 
 def _may_be_run(item: os.DirEntry[str]) -> bool:
-    """Whether it is a folder; what cannot be looked at is listed with the reason."""
+    """Whether it is a folder; one that cannot be looked at is listed with the reason."""
     try:
         return item.is_dir()
     except OSError:
@@ -349,7 +319,7 @@ def _may_be_run(item: os.DirEntry[str]) -> bool:
 
 
 def read_entry(folder: Path) -> RunEntry | None:
-    """One run as lists see it; None for a folder that holds none. Whatever is wrong with it is its own `problem`."""
+    """Read one run for lists; None for a folder without one. An unreadable run has a `problem`."""
     store = RunStore(folder)
     try:
         return RunEntry(folder, store.state())
@@ -369,11 +339,7 @@ def read_entry(folder: Path) -> RunEntry | None:
 
 
 def find_run(runs_dir: Path, text: str) -> RunStore:
-    """The run that `text` means: a folder's path, a run's id, its name, or the unique start of an id.
-
-    Raises:
-        RunNotFoundError: None does, or several do.
-    """
+    """Find a run by its folder's path, its id, its name, or the unique start of its id; raises `RunNotFoundError`."""
     text = text.strip()
     if not text:
         raise RunNotFoundError("No run was given.", "Give one. To list runs: rankdeck runs")
@@ -433,11 +399,7 @@ def _given_folder(run_dir: Path) -> Path:
 
 
 def check_new_run_dir(run_dir: Path) -> None:
-    """Refuses a folder that cannot become a new run's.
-
-    Raises:
-        UsageError: It is a file, or holds a run already.
-    """
+    """Raise `UsageError` for a file, or a folder that holds a run already."""
     if run_dir.exists() and not run_dir.is_dir():
         raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
     held = next((name for name in _OWN_FILES if (run_dir / name).exists()), None)

@@ -1,7 +1,7 @@
 """`WaitingHost`: a run host that is started while its run is still being checked.
 
-Importing what a host needs takes as long as checking a run, and a machine has more than one core. There is no folder
-yet: the host learns it on its standard input, and ends when that is closed.
+Importing a host's modules takes as long as checking a run, and a machine has more than one core. There is no folder
+yet: the host reads it from its standard input, and ends when that is closed.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ class WaitingHost:
         self.process = None
 
     def take(self, run_dir: Path) -> ProcessId | None:
-        """Gives it a run.
-
-        Returns:
-            The host's process; None where there is none to take it.
-        """
+        """Give it a run; return the host's process, or None where there is none to take it."""
         process, self.process = self.process, None
         if process is None or self._stdin is None or not is_alive(process):
             return None

@@ -51,8 +51,6 @@ class CommitEffects(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """The checkpoint that is being made."""
-
     reason: str
     phase: Literal["opening", "staging", "writing", "over"] = "opening"
     number: int = BUSY
@@ -71,12 +69,11 @@ class CommitCoordinator:
 
     Args:
         world_size: Ranks whose parts make a checkpoint.
-        synchronised: True when all ranks train in step (one replica group); False when each has a replica group of
-            its own: then the first that begins has the others asked to join at their own next boundary.
-        effects: Carries things out.
+        synchronised: All ranks train in step (one replica group). Else each has a replica group of its own, and the
+            first that begins has the others asked to join at their own next boundary.
 
     Attributes:
-        newest: Each rank's part in the newest checkpoint that this attempt has committed.
+        newest: Each rank's part in the newest checkpoint of this attempt.
         checkpoint: Its number, None before the first.
     """
 
@@ -101,12 +98,12 @@ class CommitCoordinator:
 
     @property
     def missing(self) -> list[int]:
-        """Ranks whose answer the checkpoint in progress still lacks; all of them if none is in progress."""
+        """Ranks that have not joined the checkpoint in progress; all of them if none is in progress."""
         joined = {} if self._open is None else self._open.joined
         return [rank for rank in range(self._world_size) if rank not in joined and rank not in self._carried]
 
     def holds(self, steps: Mapping[int, int]) -> bool:
-        """The newest committed checkpoint has every rank at exactly these steps, or its stand-in."""
+        """Whether the newest committed checkpoint has every rank at exactly these steps, or its stand-in."""
         at = {rank: part.position.step for rank, part in self.newest.items()}
         return all(rank in at and (at[rank] == step or rank in self._carried) for rank, step in steps.items())
 
@@ -144,15 +141,15 @@ class CommitCoordinator:
             self._drop(f"Rank {rank} could not write its part: {cause}")
 
     def rank_lost(self, rank: int) -> None:
-        """Handles the loss of a rank, whose unstaged part will not arrive."""
+        """Handle the loss of a rank, whose unstaged part will not arrive."""
         current = self._open
         if current is not None and current.phase != "writing" and rank not in current.staged:
             self._drop(f"Rank {rank} exited before its part was written.")
 
     def carry(self, rank: int, part: CommitStaged) -> None:
-        """A rank with a replica group of its own is gone: from now on checkpoints hold its part of the one before.
+        """Let checkpoints hold the last part of a rank that is gone, so that the other groups can commit once more.
 
-        So the others can commit once more. The host copies the files (`write_checkpoint` names the part as it was).
+        The host copies the files (`write_checkpoint` names the part as it was).
         """
         self._carried[rank] = part
         current = self._open
@@ -161,7 +158,7 @@ class CommitCoordinator:
             self._write_if_whole(current)
 
     def abandon(self, cause: str) -> None:
-        """Ends commits with the attempt: drops a checkpoint that is not being written yet, and begins no new one."""
+        """End commits with the attempt: drop a checkpoint that is not being written yet, and begin no new one."""
         self._abandoned = True
         if self._open is not None and self._open.phase != "writing":
             self._drop(cause)
@@ -169,7 +166,7 @@ class CommitCoordinator:
     # what the host's effects came to
 
     def opened(self, checkpoint: int, folder: str) -> None:
-        """The folder exists: every rank that waits gets its answer."""
+        """Answer every rank that waits: the folder exists."""
         current = self._open
         if current is None or current.phase != "opening":
             self._effects.drop_checkpoint(checkpoint, folder, "It was no longer wanted.")
@@ -198,10 +195,10 @@ class CommitCoordinator:
     # inside
 
     def _begin_diverged(self, rank: int, step: int, round_: int, join: bool) -> bool:
-        """Answers a rank with a replica group of its own whose weights are not finite; False: it may write them.
+        """Answer a rank with a replica group of its own whose weights are not finite; False: it may write them.
 
-        Its last good part stands for it, so that the other ranks' work is committed and what it trained since is
-        trained again. Parts of one checkpoint are of one round, so between rounds there is nothing to fall back on.
+        Its last good part stands for it: the other ranks' work is committed, and its own since then is trained again.
+        Parts of one checkpoint are of one round, so between rounds there is nothing to fall back on.
         """
         part = self.newest.get(rank) if round_ == 0 else None
         if join:

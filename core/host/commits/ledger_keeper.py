@@ -25,14 +25,7 @@ WRITE_EVERY_S: Final = 2.0
 
 
 class LedgerKeeper:
-    """Makes the ledger when the data is ready, answers claims, and provides the contents of the state file.
-
-    Args:
-        path: The run's `chunk_tracker_state.json`.
-        config: What was asked of the run.
-        dataset: The dataset's identity as the ledger keeps it.
-        run_id: Stands in the state file.
-    """
+    """Makes the ledger when the data is ready, answers claims, and provides the contents of the state file."""
 
     def __init__(self, path: Path, config: RunConfig, dataset: Mapping[str, Any], run_id: str) -> None:
         self.path = path
@@ -44,7 +37,7 @@ class LedgerKeeper:
         self.ledger: Ledger | None = None
 
     def committed_checkpoint(self) -> int | None:
-        """The checkpoint that the state file says was committed; None when it says none, or cannot be read."""
+        """The committed checkpoint by the state file; None when it names none, or cannot be read."""
         if not self.path.exists():
             return None
         try:
@@ -54,11 +47,7 @@ class LedgerKeeper:
             return None
 
     def prepare(self, data: DataReady, checkpoint: Checkpoint | None, world: int, groups: int) -> None:
-        """Makes the ledger for an attempt: that of the checkpoint it continues from, else a new one. Reads the disk.
-
-        Raises:
-            StateFileError: The dataset, or how it is cut, is not what the run was started with.
-        """
+        """Make the ledger for an attempt, continued or new; raises `StateFileError` for other data."""
         config = self._config
         chunk_size = data.chunk_size or config.dataset_chunk_size
         block_size = max(config.samples_per_block, data.chunk_size or 0)
@@ -79,14 +68,13 @@ class LedgerKeeper:
         self._dirty = True
 
     def claim(self, rank: int, claim: Claim) -> Grant:
-        """The answer to a rank's claim; raises `LedgerConflictError`, and `StateFileError` before the data is ready."""
+        """Answer a rank's claim; raises `LedgerConflictError`, and `StateFileError` before the data is ready."""
         if self.ledger is None:
             raise StateFileError(f"Rank {rank} claimed a chunk before the data was ready.", "Start the run again.")
         self._dirty = True
         return self.ledger.claim(self.ledger.setup.group_for(rank), claim.sequence)
 
     def preview(self, positions: Mapping[int, Position], checkpoint: int) -> dict[str, Any]:
-        """The ledger as a checkpoint's copy holds it; raises `LedgerConflictError`."""
         if self.ledger is None:
             raise StateFileError("A rank commits before the data was ready.", "Start the run again.")
         return self.ledger.preview(positions, checkpoint)
@@ -98,7 +86,7 @@ class LedgerKeeper:
             self._next_write = 0.0
 
     def due(self) -> dict[str, Any] | None:
-        """The contents of the state file, if it is time to write it; see `write`."""
+        """The contents of the state file, if it is time to write it."""
         if not self._dirty or self.ledger is None or time.monotonic() < self._next_write:
             return None
         self._dirty = False
@@ -115,7 +103,7 @@ class LedgerKeeper:
 def _continued(checkpoint: Checkpoint | None, file: LedgerFile | None) -> Ledger | None:
     """The ledger of a checkpoint, else that of a state file that an attempt made of AI-OS's.
 
-    Such an attempt ended before its first checkpoint. Without one, completed chunks can come from nowhere else.
+    Such an attempt ended before its first checkpoint: only AI-OS's completed chunks can stand in its file.
     """
     if checkpoint is not None:
         return Ledger.from_dict(checkpoint.ledger(), checkpoint.folder)
@@ -125,7 +113,6 @@ def _continued(checkpoint: Checkpoint | None, file: LedgerFile | None) -> Ledger
 
 
 def write_ledger(path: Path, document: Mapping[str, Any], checkpoint: int = -1) -> None:
-    """Replaces the state file. Runs on the disk thread; raises `PreflightError` when the disk refuses."""
     reach("ledger_replace", checkpoint)
     write_atomic(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
     reach("ledger_replaced", checkpoint)

@@ -36,16 +36,13 @@ def next_action(
     merging: bool,
     merged_steps: Mapping[int, int] | None,
 ) -> Next:
-    """The action that is due when no rank trains. A pure decision.
+    """Decide the action that is due when no rank trains. Pure.
 
-    Args:
-        steps: Where each rank stands.
-        ready: Ranks that wait at a merge round; the others train no further.
-        merges: Whether ranks' weights are merged at all (independent mode with several ranks).
-        committing: A checkpoint is being made.
-        holds_all: The newest committed checkpoint has every rank exactly where it waits.
-        merging: Rank 0 is at it.
-        merged_steps: Where the ranks stood at the newest merge that is done; None before the first.
+    `steps`: Each rank's step.
+    `ready`: Ranks that wait at a merge round; the others train no further.
+    `merges`: Ranks' weights are merged at all (independent mode with several ranks).
+    `holds_all`: The newest committed checkpoint has every rank exactly where it waits.
+    `merged_steps`: The ranks' steps at the newest merge that is done; None before the first.
     """
     if committing or merging:
         return Next.WAIT
@@ -72,10 +69,9 @@ class RankBarrier:
         self._rounds = 0
 
     def step(self, now: float) -> tuple[Next, str]:
-        """Carries out the action that is due.
+        """Carry out the action that is due; return it and the new phase as text (empty: unchanged).
 
-        Returns:
-            What it was, and the new phase as text (empty: unchanged). At `FINISH` the caller acts.
+        At `FINISH` the caller acts.
         """
         waits = {rank.number: rank.ready or rank.done for rank in self._ranks}
         steps = {number: at.step for number, at in waits.items() if at is not None}
@@ -112,11 +108,9 @@ class RankBarrier:
         self._merged = newest.folder / message.file
 
     def model(self, resumed: Checkpoint | None) -> tuple[Path, ...]:
-        """The weights to export: the last merge, or those of the newest checkpoint (rank 0's where each has its own).
+        """The weights to export (`export_weights`): the last merge, or those of the newest checkpoint, by rank 0.
 
-        Returns:
-            One file, or every rank's shards, as `core.checkpoints.full_weights.export_weights` takes them; empty for
-            none, and where the last weights are not finite.
+        Empty without any, and where the last weights are not finite.
         """
         if self._merged is not None and self._merged_steps is not None:
             return (self._merged,)
@@ -126,7 +120,7 @@ class RankBarrier:
         return () if kept is None else kept.weights()
 
     def _complete_commit(self, action: Next, now: float) -> str:
-        """Every rank waits and the newest checkpoint does not hold them all: asks for one, and again if it stalls.
+        """Ask for a checkpoint that holds every waiting rank, and again if it stalls.
 
         A checkpoint stalls when a rank's part of the one before could not be written: that rank believes it is done.
         """

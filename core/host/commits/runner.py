@@ -34,7 +34,7 @@ class CommitRunner:
     """Carries out the decisions of a `CommitCoordinator`; one for each attempt.
 
     Attributes:
-        newest_good: The newest that a run can be resumed from: its weights are finite.
+        newest_good: The newest with finite weights, from which a run can be resumed.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
         trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
     """
@@ -65,7 +65,7 @@ class CommitRunner:
         self._writing_ledger = False
 
     def tick(self, now: float) -> None:
-        """Asks again after a failed commit, and writes the ledger file if claims changed it."""
+        """Ask again after a failed commit, and write the ledger file if claims changed it."""
         if self.retry_at is not None and now >= self.retry_at:
             self.ask_missing("the commit before failed")
         if not self._writing_ledger and (document := self._keeper.due()) is not None:
@@ -73,7 +73,7 @@ class CommitRunner:
             self._start(lambda: write_ledger(self._keeper.path, document), self._ledger_written, self._ledger_failed)
 
     def ask_missing(self, reason: str) -> None:
-        """Asks every rank for a commit that has not joined the one in progress."""
+        """Ask every rank for a commit that has not joined the one in progress."""
         self.retry_at = None
         for rank in self.coordinator.missing:
             self.ask(rank, reason)
@@ -89,26 +89,22 @@ class CommitRunner:
         self._start(lambda: checkpoints.prune(keep, pinned(checkpoints.list())), self._pruned, self._prune_failed)
 
     def carry(self, rank: int) -> bool:
-        """Continues to commit without a rank that is gone, with its part of the newest checkpoint.
-
-        Returns:
-            False when there is no such part.
-        """
+        """Continue to commit with the last part of a rank that is gone; False when there is no such part."""
         part = self.coordinator.newest.get(rank)
         if part is not None:
             self.coordinator.carry(rank, part)
         return part is not None
 
     async def settle(self, timeout_s: float) -> None:
-        """Waits until the disk thread has finished this attempt's work."""
+        """Wait until the disk thread has finished this attempt's work."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
     async def remove_unfinished(self, timeout_s: float) -> None:
-        """Removes the files of an abandoned commit; call it once no rank is alive.
+        """Remove the files of an abandoned commit; call it once no rank is alive.
 
-        A rank that still writes into a folder while it is being removed makes the removal fail: a file that appears
-        between the listing and the rmdir (ENOTEMPTY), or that is open (Windows).
+        A rank that still writes into the folder makes the removal fail: by a file that appears between the listing and
+        the rmdir (ENOTEMPTY), or that is open (Windows).
         """
         self._start(self._checkpoints.remove_unfinished)
         await self.settle(timeout_s)
@@ -222,7 +218,7 @@ class CommitRunner:
         then: Callable[[T], None] = lambda _: None,
         failed: Callable[[RankdeckError], None] = lambda error: log.warning("%s", error),
     ) -> None:
-        """Runs `work` on the disk thread, and `then` or `failed` on the loop."""
+        """Run `work` on the disk thread, and `then` or `failed` on the loop."""
 
         async def run() -> None:
             try:

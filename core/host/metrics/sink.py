@@ -30,13 +30,9 @@ class MetricsSink:
     """Writes batches in the order they came. A disk that refuses is asked again every second; nothing is lost.
 
     Args:
-        writer: Takes the lines.
-        columns: Takes them afterwards; its failure costs nothing but the columns, which can be made again.
+        columns: They get the lines afterwards; their failure costs nothing, since they can be made again.
         on_written: Called on the sink's thread with the file's size after each write.
         on_trouble: Called there with the cause when the disk refuses, and with None when it has taken the lines.
-
-    Attributes:
-        pending_bytes: Bytes taken and not yet written.
     """
 
     def __init__(
@@ -62,7 +58,7 @@ class MetricsSink:
         self._thread.start()
 
     def put(self, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
-        """Takes lines (without newline) and their values; never waits."""
+        """Take lines (without newline) and their values; never waits."""
         size = sum(map(len, lines)) + len(lines)
         with self._changed:
             self._queue.append((lines, parsed))
@@ -71,11 +67,7 @@ class MetricsSink:
             self._changed.notify_all()
 
     def settle(self, timeout_s: float) -> bool:
-        """Waits until all that was put before would survive a power cut; not to be called on the loop.
-
-        Returns:
-            False when the disk has not taken it within `timeout_s`.
-        """
+        """Wait until all earlier lines would survive a power cut, off the loop; False when `timeout_s` is over."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             target = self._taken
@@ -89,11 +81,7 @@ class MetricsSink:
             return self._safe >= target
 
     def close(self, timeout_s: float) -> int:
-        """Writes the remaining lines, for `timeout_s` at most, and ends.
-
-        Returns:
-            Lines that could not be written; 0 unless the disk refuses to the end.
-        """
+        """Write the remaining lines, for `timeout_s` at most, and end; return how many could not be written."""
         with self._changed:
             self._give_up_at = time.monotonic() + timeout_s
             self._changed.notify()
@@ -129,7 +117,7 @@ class MetricsSink:
         return self._queue[:count]
 
     def _write(self, batches: list[Batch]) -> bool:
-        """Writes until the disk has taken it (True) or closing has run out of patience (False)."""
+        """Write until the disk has taken it (True) or closing has run out of patience (False)."""
         lines = [line for batch, _ in batches for line in batch]
         parsed = [value for _, batch in batches for value in batch]
         while True:
@@ -188,10 +176,7 @@ class MetricsSink:
 class BackgroundColumns:
     """A `ColumnsWriter` that is opened on a thread of its own: rebuilding stale columns may take a minute.
 
-    Lines that come before that lie in `metrics.jsonl`, from where the writer catches up on them.
-
-    Args:
-        run_dir: The run's folder, its `metrics.jsonl` opened for writing already.
+    Earlier lines lie in `metrics.jsonl`, opened for writing already, from where the writer catches up on them.
     """
 
     def __init__(self, run_dir: Path) -> None:
@@ -210,7 +195,7 @@ class BackgroundColumns:
             self._writer.flush()
 
     def close(self) -> None:
-        """Ends writing; columns that are not open yet are left to the next host, or to the next reader."""
+        """End writing; columns that are not open yet are left to the next host, or to the next reader."""
         self._given_up.set()
         self._thread.join(COLUMNS_CLOSE_S)
         if self._writer is not None:

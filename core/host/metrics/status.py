@@ -32,13 +32,7 @@ _BEHIND_BYTES: Final = 256 << 10
 
 
 class StatusPublisher:
-    """Holds the `RunState` and makes it known.
-
-    Args:
-        store: Where `state.json` lies.
-        state: The state to begin with.
-        disk: A single thread that all writing of the folder's small files goes through, in order.
-        clients: The connections to tell.
+    """Holds the `RunState`, writes `state.json` and sends both to clients.
 
     Attributes:
         is_failing: `state.json` could not be written the last time.
@@ -65,35 +59,34 @@ class StatusPublisher:
         self._news = asyncio.Event()
 
     def change(self, **fields: Any) -> None:
-        """Sets fields that a person should see at once: state, phase, error."""
+        """Set fields that a person should see at once: state, phase, error."""
         self.state = self.state.replace(**fields)
         self._urgent = True
         self._news.set()
 
     def change_phase(self, phase: str) -> None:
-        """The run's current activity, as text; empty while it trains."""
+        """Publish the run's current activity, as text; empty while it trains."""
         if phase != self.state.phase:
             log.info("phase: %s", phase or "-")
             self.change(phase=phase)
 
     def progress(self, **fields: Any) -> None:
-        """Sets fields that change with every step."""
         self.state = self.state.replace(**fields)
         if not self._dirty:
             self._dirty = True
             self._news.set()
 
     def appended(self, size_bytes: int) -> bool:
-        """`metrics.jsonl` is whole up to here; any thread may say so.
+        """Note from any thread that `metrics.jsonl` is whole up to here.
 
         Returns:
-            Whether there is a client that will not hear of it anyway: then call `tell`, on the loop.
+            Whether a client needs `tell` to be called, on the loop, to hear of it.
         """
         self._size_bytes = size_bytes
         return self._telling is None and bool(self._clients())
 
     def tell(self) -> None:
-        """Schedules a message to clients about new lines."""
+        """Schedule a message to clients about new lines."""
         if self._telling is None:
             rest_s = max(0.0, self._next_told - time.monotonic())
             self._telling = asyncio.get_running_loop().call_later(rest_s, self._tell_now)
@@ -103,14 +96,14 @@ class StatusPublisher:
         self._news.set()
 
     def greet(self, client: Connection) -> None:
-        """What a new client needs to know first: no change that is not written; the next tick tells the rest."""
+        """Send a new client the written state and size; the next tick sends the rest."""
         client.send(RunStatus(self._published.as_dict()))
         if self._sent_bytes:
             client.send(Appended(self._sent_bytes))
         self._tell_now()  # while there were no clients, nothing was told
 
     async def run(self) -> None:
-        """Ticks while there is something to publish, until it is cancelled; call `flush` afterwards.
+        """Tick while there is something to publish, until it is cancelled; call `flush` afterwards.
 
         A host that wakes up for nothing takes from the ranks, which use every core.
         """
@@ -161,7 +154,7 @@ class StatusPublisher:
 
     @property
     def _next_due(self) -> float:
-        """When progress is sent to clients next or, where there are none, written."""
+        """The time at which progress is sent to clients next or, without clients, written."""
         return self._next_sent if self._clients() else self._next_written
 
     async def _write(self, state: RunState) -> None:

@@ -19,13 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class MetricsStream:
-    """A `MetricsSink` on the event loop: pauses ranks, updates the status, and reports a disk that cannot be written.
-
-    Args:
-        listener: Its ranks are paused while too much waits for the disk.
-        status: Told how far the file is whole, and of trouble.
-        attempt: The number that the host's own lines carry just now.
-    """
+    """A `MetricsSink` on the event loop: pauses ranks, updates the status, and reports a disk that refuses."""
 
     def __init__(self, listener: Listener, status: StatusPublisher, attempt: Callable[[], int]) -> None:
         self._listener = listener
@@ -38,7 +32,7 @@ class MetricsStream:
 
     @property
     def is_behind(self) -> bool:
-        """Too much waits for the disk, so ranks are not listened to."""
+        """Whether too much waits for the disk, so that ranks are not read."""
         return self._paused
 
     def open(self, writer: MetricsWriter, columns: BackgroundColumns) -> None:
@@ -59,8 +53,6 @@ class MetricsStream:
             self._sink.put([orjson.dumps(value)], [value])
 
     def emit_from_thread(self, event: str, rows: list[dict[str, Any]]) -> None:
-        """Lines of the host's own, from any thread."""
-
         def emit_all() -> None:
             for fields in rows:
                 self.emit(event, **fields)
@@ -72,7 +64,7 @@ class MetricsStream:
         return sink is None or sink.settle(timeout_s)
 
     async def close(self, timeout_s: float) -> int:
-        """Writes the remaining lines; returns how many could not be written."""
+        """Write the remaining lines; return how many could not be written."""
         if self._sink is None:
             return 0
         sink, self._sink = self._sink, None

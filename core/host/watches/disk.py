@@ -34,11 +34,9 @@ GIB: Final = 1 << 30
 
 
 async def until_gone(path: Path, limit_s: float = GONE_LIMIT_S) -> None:
-    """Returns when `path` has not been there for `limit_s`, looking once a second on a thread of its own.
+    """Return when `path` has been missing for `limit_s`. A look that hangs, as at a network drive, proves nothing.
 
-    The run's folder itself is a bad witness: while it is being emptied a host writes into it, and so it stays.
-
-    A look that hangs, as at a network drive in trouble, says nothing and is waited for.
+    `path` is a file, since a host writes into a folder that is being emptied, and so keeps it.
     """
     loop = asyncio.get_running_loop()
     missing_since: float | None = None
@@ -49,7 +47,6 @@ async def until_gone(path: Path, limit_s: float = GONE_LIMIT_S) -> None:
 
 
 def folder_gone(folder: Path) -> dict[str, str]:
-    """Title, cause and next step for a run that ended because of it."""
     return {
         "title": "The run's folder is gone",
         "cause": f"{folder} was removed or moved while the run was training, so nothing more could be saved.",
@@ -65,7 +62,7 @@ def _is_there(path: Path) -> bool:
 
 
 class ReservedSpace:
-    """64 KiB that a run keeps, so that its last state can be written on a full disk, until they are released."""
+    """64 KiB that a run keeps until its end, so that its last state can be written on a full disk."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / NAME
@@ -75,7 +72,6 @@ class ReservedSpace:
             log.warning("no space could be kept for the last state: %s", error)
 
     def release(self) -> None:
-        """Gives the space free; a second call does nothing."""
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:
@@ -83,7 +79,7 @@ class ReservedSpace:
 
 
 class DiskLevel(IntEnum):
-    """How full the disk is; each level adds to the actions of the level before.
+    """Fullness of the disk; each level adds to the actions of the level before.
 
     ``AMPLE``: nothing to do. ``TIGHT``: only the newest good checkpoint and the best one are kept. ``LOW``: a warning
     that the run will stop. ``FULL``: the run is saved and stopped, for which there is room just yet.
@@ -97,14 +93,13 @@ class DiskLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """Facts about a run's disk.
+    """Facts about a run's disk, in bytes.
 
     Attributes:
-        reserve: Bytes that are to stay free, also after the run's end.
-        checkpoint: Bytes of the largest checkpoint so far; 0 before the first.
-        keep: Checkpoints that are kept while the disk is ample.
-        free: Bytes that are free now.
-        level: It falls only once all that was not kept has room again: else each removal would bring it back.
+        reserve: To stay free, also after the run's end.
+        keep: Number of checkpoints that are kept while the disk is ample.
+        checkpoint: The largest checkpoint so far; 0 before the first.
+        level: It falls only once all removed checkpoints have room again: else each removal would bring it back.
     """
 
     reserve: int
@@ -126,7 +121,7 @@ class DiskSpace:
         return max(self.checkpoint, self.reserve // 4)
 
     def measured(self, free: int, checkpoint: int) -> DiskSpace:
-        """After a look at the disk, with the newest checkpoint's bytes."""
+        """Return the state after a look at the disk, with the newest checkpoint's bytes."""
         now = dataclasses.replace(self, free=free, checkpoint=max(self.checkpoint, checkpoint))
         level = next((level for level in reversed(DiskLevel) if free < now.limit(level)), DiskLevel.AMPLE)
         if level < self.level and free < now.limit(DiskLevel.TIGHT) + self.keep * now.checkpoint:
@@ -138,7 +133,6 @@ class DiskSpace:
         return self.keep if self.level is DiskLevel.AMPLE else 1
 
     def stopped_by(self, folder: str) -> str:
-        """Why the run in `folder` was stopped, as it stands in its state afterwards."""
         room = "The run was saved and stopped while there was room for its last checkpoint and its model."
         return f"{self._free('had', folder)} {room}"
 
@@ -147,7 +141,6 @@ class DiskSpace:
         return f"The drive of {folder} {verb} {byte_size(self.free)} free{size}."
 
     def alert(self, folder: str) -> dict[str, Any]:
-        """The fields of the alert about this level, whose folder is `folder`."""
         free = self._free("has", folder)
         stop = byte_size(self.limit(DiskLevel.FULL))
         title, what, step, setting = {
@@ -179,15 +172,7 @@ class DiskSpace:
 
 
 class DiskWatch(Watch):
-    """Looks how much space the disk of an attempt has left, and acts before there is none.
-
-    Args:
-        services: The host's.
-        commits: What keeps fewer checkpoints when space is short.
-        reserve_gib: What is to stay free.
-        checkpoint: Bytes of the checkpoint that the run continues from; 0 without one.
-        stop: Ends the run in order.
-    """
+    """Measures the free space of an attempt's disk, and acts before there is none."""
 
     def __init__(
         self,
@@ -207,7 +192,7 @@ class DiskWatch(Watch):
         self._looking: asyncio.Task[None] | None = None
 
     def tick(self, now: float, phase: AttemptPhase) -> None:
-        """Looks after each checkpoint and every 2 s; not while one is written or old ones are being removed."""
+        """Look after each checkpoint and every 2 s; not while one is written or old ones are being removed."""
         if phase is not AttemptPhase.TRAINING:
             return
         newest = None if self._commits.newest is None else self._commits.newest.number

@@ -1,4 +1,4 @@
-"""Early stop: decides from a run's evaluations, training time and energy whether it ends, and ends it.
+"""Early stop: decides from a run's evaluations and training time whether it ends, and ends it.
 
 Independent ranks evaluate models of their own, so each has a patience of its own: the run stops when no rank improves
 any more, and the best of all ranks counts.
@@ -20,8 +20,7 @@ from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.watches.watch import Watch
 from core.launch.stop_rules import StopRules
-from core.metrics.metrics_file import MetricsTail
-from core.parsing import ParseError, parse_json
+from core.metrics.metrics_file import MetricsTail, parse_line
 from core.run_folder.state import RunState
 
 PUBLISH_EVERY_S: Final = 1.0
@@ -32,11 +31,7 @@ _RELEVANT: Final = (b'"eval"', b'"launch"')
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One evaluation.
-
-    Attributes:
-        value: Of the metric that evaluations are compared by; None where it was missing or not finite.
-    """
+    """One evaluation; `value` is None where the compared metric was missing or not finite."""
 
     rank: int
     step: int
@@ -45,11 +40,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a run is stopped by a rule.
-
-    Attributes:
-        rule: The setting behind it: "early_stop_patience", "stop_at", "max_hours" or "max_kwh".
-    """
+    """A rule that stops a run: "early_stop_patience", "stop_at", "max_hours" or "disk_reserve", and the cause."""
 
     rule: str
     cause: str
@@ -57,7 +48,7 @@ class StopReason:
 
 @dataclass(frozen=True, slots=True)
 class StopProgress:
-    """How far a run is towards its stop rules.
+    """The progress of a run towards its stop rules.
 
     Attributes:
         evaluations: All that led to the present weights, by rank and in order.
@@ -68,11 +59,8 @@ class StopProgress:
     evaluations: Mapping[int, tuple[Evaluation, ...]] = field(default_factory=dict)
     reached: tuple[float, int] | None = None
     merged: float | None = None
-    trained_s: float = 0.0
-    energy_j: float = 0.0
 
     def took(self, rules: StopRules, line: Mapping[str, Any]) -> StopProgress:
-        """After a metrics line of a rank's."""
         rank, step, event = line.get("rank"), line.get("step"), line.get("event")
         if event == "merge":
             return dataclasses.replace(self, merged=_lowest(line.get("val_losses")))
@@ -88,7 +76,6 @@ class StopProgress:
         return after
 
     def taken_back(self, resumed_from: Mapping[str, int] | None) -> StopProgress:
-        """After an attempt began: what was evaluated beyond the step from which a rank continues is void."""
         if resumed_from is None:
             return dataclasses.replace(self, merged=None)
         kept = {
@@ -137,20 +124,10 @@ def stop_after_evaluation(rules: StopRules, progress: StopProgress) -> StopReaso
     )
 
 
-def stop_by_limit(rules: StopRules, progress: StopProgress) -> StopReason | None:
-    """Whether the run has used its time or energy."""
-    if rules.max_s is not None and progress.trained_s >= rules.max_s:
-        return StopReason("max_hours", f"The run has trained for {duration(progress.trained_s)}, its time limit.")
-    if rules.max_j is not None and progress.energy_j >= rules.max_j:
-        used = number(progress.energy_j / 3.6e6, 4)
-        return StopReason("max_kwh", f"The run's GPUs have used {used} kWh, its energy limit.")
-    return None
-
-
 def best_checkpoint(
     rules: StopRules, progress: StopProgress, checkpoints: Sequence[Checkpoint]
 ) -> tuple[Checkpoint, Evaluation] | None:
-    """The checkpoint with the best evaluated weights, and that evaluation; None where none holds evaluated ones."""
+    """The checkpoint with the best evaluated weights, and that evaluation; None without evaluated weights."""
     values = {(rank, one.step): one for rank, own in progress.evaluations.items() for one in own}
     best: tuple[Checkpoint, Evaluation] | None = None
     for checkpoint in checkpoints:
@@ -195,20 +172,21 @@ class StopWatch(Watch):
         self.rules = rules
         self._services = services
         self._stop = stop
-        self._progress = StopProgress(trained_s=first.trained_s, energy_j=first.energy_j or 0.0)
-        self._counts_energy = first.energy_j is not None
+        self._progress = StopProgress()
+        self._trained_s = first.trained_s
+        self._energy_j = first.energy_j
         self._counters: dict[str, float] = {}
         self._ticked: float | None = None
         self._published_s = first.trained_s
         self._reason: StopReason | None = None
 
     def read(self, metrics: Path) -> None:
-        """Takes up the evaluations of earlier attempts. Reads the disk."""
+        """Read the evaluations of earlier attempts from the disk."""
         if not self.rules.any:
             return
         tail = MetricsTail(metrics)
         while lines := tail.read():
-            found = (_parsed(line) for line in lines if any(name in line for name in _RELEVANT))
+            found = (parse_line(line) for line in lines if any(name in line for name in _RELEVANT))
             self._progress = read_progress(self.rules, found, self._progress)
 
     def launched(self, resumed_from: Mapping[str, int] | None) -> None:
@@ -225,40 +203,36 @@ class StopWatch(Watch):
                 self._decide(stop_after_evaluation(self.rules, self._progress))
 
     def tick(self, now: float, phase: AttemptPhase) -> None:
-        """Counts the time since the last tick if the run trained."""
+        """Count the time since the last tick if the run trained."""
         training = phase is AttemptPhase.TRAINING
         before, self._ticked = self._ticked, now if training else None
         if before is None or not training:
             return
-        trained_s = self._progress.trained_s + min(now - before, LONGEST_PAUSE_S)
-        self._progress = dataclasses.replace(self._progress, trained_s=trained_s)
-        if trained_s - self._published_s >= PUBLISH_EVERY_S:
+        self._trained_s += min(now - before, LONGEST_PAUSE_S)
+        if self._trained_s - self._published_s >= PUBLISH_EVERY_S:
             self.publish()
-        self._decide(stop_by_limit(self.rules, self._progress))
+        if self.rules.max_s is not None and self._trained_s >= self.rules.max_s:
+            trained = duration(self._trained_s)
+            self._decide(StopReason("max_hours", f"The run has trained for {trained}, its time limit."))
 
     async def close(self) -> None:
         self.publish()
 
     def publish(self) -> None:
-        """Puts the time and the energy into the run's state."""
-        self._published_s = self._progress.trained_s
-        energy_j = round(self._progress.energy_j, 3) if self._counts_energy else None
-        self._services.status.progress(trained_s=round(self._progress.trained_s, 3), energy_j=energy_j)
+        self._published_s = self._trained_s
+        energy_j = None if self._energy_j is None else round(self._energy_j, 3)
+        self._services.status.progress(trained_s=round(self._trained_s, 3), energy_j=energy_j)
 
     def sampled(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Readings of the run's devices; a counter that has started again at zero adds nothing."""
         for row in rows:
             counter, uuid = row.get("energy_j"), str(row.get("uuid"))
             if not isinstance(counter, int | float):
                 continue
             before, self._counters[uuid] = self._counters.get(uuid, counter), counter
-            self._counts_energy = True
-            if self._ticked is not None and counter > before:
-                energy_j = self._progress.energy_j + counter - before
-                self._progress = dataclasses.replace(self._progress, energy_j=energy_j)
+            gained = max(0.0, counter - before) if self._ticked is not None else 0.0
+            self._energy_j = (self._energy_j or 0.0) + gained
 
     def best_of(self, checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, Evaluation] | None:
-        """The checkpoint with the best evaluated weights, where rules are set."""
         return best_checkpoint(self.rules, self._progress, checkpoints) if self.rules.any else None
 
     def pinned(self, checkpoints: Sequence[Checkpoint]) -> tuple[int, ...]:
@@ -298,11 +272,3 @@ class StopWatch(Watch):
             return "The program was asked to stop."
         best = "" if self._progress.best(self.rules) is None else ", and its best weights are exported"
         return f"The run is being saved and stopped{best}."
-
-
-def _parsed(line: bytes) -> Mapping[str, Any]:
-    try:
-        value = parse_json(line)
-    except ParseError:
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -17,12 +17,12 @@ RESTARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RankView:
-    """One rank as it was found.
+    """One rank at the time of a hang.
 
     Attributes:
-        stacks: Its answer; None where it gave none.
+        stacks: Its answer; None without one.
         asked: It could have answered: a script of the user's own cannot, nor can a rank without a connection.
-        process: What the system says of its process: "is stopped".
+        process: The state of its process by the system: "is stopped".
     """
 
     rank: int
@@ -35,7 +35,7 @@ class RankView:
 
     @property
     def is_stuck(self) -> bool:
-        """Its process does not run, or no Python runs in it."""
+        """Whether its process does not run, or no Python runs in it."""
         return self.stopped or (self.asked and self.stacks is None)
 
     @property
@@ -51,10 +51,10 @@ class RankView:
 
 @dataclass(frozen=True, slots=True)
 class HangDiagnosis:
-    """Which ranks hang.
+    """The ranks that hang.
 
     Attributes:
-        culprits: Their numbers; where it is not certain, all that may.
+        culprits: Their numbers; where it is not certain, all suspects.
         certain: The others wait for them, or their processes do not run.
     """
 
@@ -63,7 +63,6 @@ class HangDiagnosis:
 
 
 def diagnose(views: Sequence[RankView], *, connected: bool) -> HangDiagnosis:
-    """Who holds up the others; `connected`: the ranks wait for each other."""
     late = [view.rank for view in views if view.late]
     if not connected:
         stuck = all(view.is_stuck for view in views if view.late)
@@ -84,7 +83,6 @@ def _all_wait(views: Sequence[RankView]) -> bool:
 
 
 def title(names: Sequence[str], diagnosis: HangDiagnosis, *, connected: bool) -> str:
-    """The title of an alert; `names`: those of the culprits' devices."""
     if not diagnosis.certain:
         return f"{listed(names)} may hang"
     if connected:
@@ -93,14 +91,14 @@ def title(names: Sequence[str], diagnosis: HangDiagnosis, *, connected: bool) ->
 
 
 def restart_limit(config: RunConfig, root: RankFailure | None) -> int:
-    """How often all ranks may be restarted, counted with the restarts before, after this failure."""
+    """The limit of restarts of all ranks after this failure, earlier restarts included."""
     if root is None or not root.hung:
         return config.max_restarts
     return max(RESTARTS, config.max_restarts) if config.hang_policy == "restart" else 0
 
 
 def next_step(policy: str, logs: str, resumes: str) -> str:
-    """What Rankdeck does about the hang and the next step, as sentences."""
+    """Rankdeck's action on the hang and the next step, as sentences."""
     look = f"The stacks are in {logs}."
     if policy == "restart":
         return f"All devices restart now, at most {RESTARTS} times: {resumes} {look}"

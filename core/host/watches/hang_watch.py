@@ -1,7 +1,4 @@
-"""Hang watch: notices ranks in training that have reported nothing for long, and finds out where each of them is.
-
-A rank that hangs neither fails nor ends. What it does is reported, and the policy is carried out.
-"""
+"""Hang watch: notices ranks in training that report nothing for long, reports where each is, and applies the policy."""
 
 from __future__ import annotations
 
@@ -34,13 +31,11 @@ _MARK: Final = "rankdeck: | "
 
 
 class HangWatch(Watch):
-    """Checks how long ago each rank was heard, and names those that are late, each once until all are heard again.
+    """Checks how long each rank has been silent, and reports late ones, each once until all are heard again.
 
     Args:
-        ranks: The attempt's.
-        limit_s: How long a rank may say nothing; None: as long as its own pace says.
-        response: Told of ranks that are late.
-        is_held: Whether ranks are not listened to just now, because the disk is behind.
+        limit_s: The longest silence of a rank; None: by its own pace.
+        is_held: Whether ranks are not read just now, because the disk is behind.
         is_stopped: Whether a process is suspended.
     """
 
@@ -62,7 +57,7 @@ class HangWatch(Watch):
         self._is_over = False
 
     def heard(self, rank: Rank, now: float, *, is_step: bool = False) -> None:
-        """A rank has said something, `now` on the monotonic clock; called before the rank takes note of what it was."""
+        """Note a report of a rank, `now` on the monotonic clock; called before the rank takes it."""
         in_training = rank.trains or rank.phase == "ready"
         was_busy = rank.takes_its_time or not in_training
         rank.pace.heard(self._read_clock(now), is_step=is_step, was_busy=was_busy)
@@ -96,7 +91,7 @@ class HangWatch(Watch):
     def is_late(self, rank: Rank) -> bool:
         """Whether a rank has been silent for too long. Of ranks that wait for each other, all have to be.
 
-        A suspended process does nothing of what may last long, so neither is waited for.
+        A suspended process does nothing that may last long, so it gets no extra time.
         """
         if self._is_overdue(rank, is_busy=False) and rank.pid is not None and self._is_stopped(rank.pid):
             return True
@@ -130,8 +125,6 @@ class HangWatch(Watch):
 
 
 class HangResponse:
-    """Responds to hangs; one for each attempt."""
-
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._services = services
         self._ranks = ranks
@@ -157,7 +150,6 @@ class HangResponse:
             self._services.stream.emit("alert_over", kind="hang", text="All devices report again.")
 
     def cancel(self) -> None:
-        """Ends what is under way: the run is being stopped, which has a time limit and an outcome of its own."""
         if self._responding is not None:
             self._responding.cancel()
 
@@ -179,7 +171,7 @@ class HangResponse:
     # where they are
 
     async def _look(self, late: Sequence[Rank]) -> list[RankView]:
-        """All ranks, as they answer, or as the system sees them where they do not."""
+        """All ranks by their answers, or by their process states where they do not answer."""
         self._answers.clear()
         log.info("hang: all ranks are asked for their stacks")
         asked = [] if self._ranks.run.recipe.self_contained else [r for r in self._ranks if r.connection is not None]
@@ -269,7 +261,7 @@ class HangResponse:
         return sentences(f"Nothing was reported by {where} for {duration(silent_s)}{usual}.", *texts, unclear)
 
     def _fail(self, diagnosis: HangDiagnosis, cause: str, logs: str) -> None:
-        """Has the attempt end because of the ranks that hang; of several that may, one is enough."""
+        """Make the attempt fail because of the ranks that hang; of several suspects, one is enough."""
         now = time.monotonic()
         for culprit in diagnosis.culprits if diagnosis.certain else diagnosis.culprits[:1]:
             failure = self._ranks.failure(self._ranks[culprit], now)

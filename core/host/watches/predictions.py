@@ -26,8 +26,6 @@ _FIRST: Final = 8
 
 
 class Predictions(Watch):
-    """Keeps `memory.json` and `time.json`. Called on the event loop; writes on the disk thread."""
-
     def __init__(self, folder: Path, disk: Executor) -> None:
         self._folder = folder
         self._disk = disk
@@ -36,11 +34,7 @@ class Predictions(Watch):
         self._due = _FIRST
 
     def predict(self, run: ResolvedRun) -> dict[str, float | None]:
-        """An attempt of `run` begins; to be called on the disk thread.
-
-        Returns:
-            What is predicted, as fields of the launch event; None where it is not known.
-        """
+        """Begin an attempt of `run`, on the disk thread; return the predictions as fields of the launch event."""
         self._memory, self._time, self._due = RunMemory(), RunTime(), _FIRST
         if not run.recipe.self_contained:
             self._memory, self._time = _predicted_memory(run), _predicted_time(run, self._folder.parent)
@@ -81,7 +75,7 @@ def _predicted_memory(run: ResolvedRun) -> RunMemory:
 
 
 def _predicted_time(run: ResolvedRun, runs_dir: Path) -> RunTime:
-    """The record before the first step; a folder of runs that cannot be read predicts nothing."""
+    """The record before the first step; without a readable folder of runs it predicts nothing."""
     shape, figures = run_shape(run), known_figures(run)
     if figures is None:
         return RunTime(shape)

@@ -2,7 +2,7 @@
 
 A process group leaves connections between its ranks for as long as it lives: to its store, and gloo's or NCCL's own.
 Steps on several ranks without any such connection mean that each rank trains a copy of its own, mostly unknown to the
-person. Recipes report losses that are not finite themselves (`workers.training.divergence`).
+person.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OwnCopies(Watch):
 
 
 class LossWatch(Watch):
-    """Emits an alert once a stretch, which lasts until the losses of all ranks are finite again."""
+    """Emits one alert until the losses of all ranks are finite again."""
 
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._emit = services.stream.emit
@@ -80,7 +80,7 @@ class LossWatch(Watch):
         self._bad: set[int] = set()
 
     def take(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> None:
-        """A number that was not finite is null in a line, and its name in `nonfinite`."""
+        """Read `nonfinite` of each line: names of numbers that were not finite, and are null there."""
         for line in lines if self._is_on else ():
             bad = [name for name in line.get("nonfinite") or () if "loss" in str(name)]
             if not bad:
@@ -110,11 +110,7 @@ class LossWatch(Watch):
 def may_be_connected(wrappers: Sequence[int]) -> bool:
     """Whether the processes below any two of these have a TCP connection to each other or to one local process.
 
-    Args:
-        wrappers: One process for each rank; the rank's script is what it has started.
-
-    Returns:
-        True as well when it cannot be found out.
+    `wrappers` are one process for each rank, which started its script. True as well when it cannot be found out.
     """
     try:
         ours = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
@@ -130,7 +126,7 @@ def may_be_connected(wrappers: Sequence[int]) -> bool:
 
 
 def _connections(wrapper: int) -> set[tuple[Address, Address]]:
-    """Local and remote ends of the established connections of everything that a process has started."""
+    """Local and remote ends of the established connections of all processes below one."""
     found = set()
     for process in psutil.Process(wrapper).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):

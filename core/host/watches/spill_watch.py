@@ -1,4 +1,4 @@
-"""Spill watch: reports a rank whose GPU memory has overflowed into the machine's (Windows), and what helps.
+"""Spill watch: reports a rank whose GPU memory has overflowed into the machine's (Windows), and the remedy.
 
 NVIDIA's driver for Windows does not end a program whose card is full: it lets it use the machine's memory, over PCIe.
 Nothing fails, and a step takes ten times as long.
@@ -25,8 +25,6 @@ _OVER: Final = 10
 
 
 class SpillWatch(Watch):
-    """Watches the ranks of one attempt; where Windows' counters are missing it never reports."""
-
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._emit = services.stream.emit
         self._ranks = ranks
@@ -43,7 +41,7 @@ class SpillWatch(Watch):
             self._take(rank, spilled_bytes(use, row.get("memory_used_bytes"), row.get("memory_total_bytes")))
 
     def _take(self, rank: Rank, spilled: int) -> None:
-        """Counts readings of one kind in a row: up while it spills, down while it does not."""
+        """Count readings of one kind in a row: up while it spills, down while it does not."""
         number, count = rank.number, self._counts.get(rank.number, 0)
         self._counts[number] = max(count, 0) + 1 if spilled else min(count, 0) - 1
         if number not in self._spilling and self._counts[number] >= ENOUGH:

@@ -125,13 +125,6 @@ def test_what_no_bin_takes_is_deleted_only_after_a_question(
     assert not three[1].exists() and not three[2].exists()
 
 
-def test_the_bin_of_an_earlier_version_is_named(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
-    (three[0].parent / ".bin" / "old run").mkdir(parents=True)
-    notice = open_window().window.notice
-    qtbot.waitUntil(lambda: notice.title == "Removed runs of an earlier version", timeout=SOON_MS)
-    assert str(three[0].parent / ".bin") in notice.text
-
-
 def test_a_run_that_has_started_meanwhile_stays(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
     rankdeck = opened(open_window, qtbot, three[1])
     panel = rankdeck.window.runs

@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from core.client import connect, resume_run, start_run, stop_run, wait_for_end
 from core.config import RunConfig
-from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
+from core.errors import ConnectionRefusedByHostError, RankdeckError, RunBusyError, UsageError
 from core.processes.identity import ProcessId, identify, own
 from core.resume.planner import plan_resume
 from core.run_folder.state import HOST_START_LIMIT_S
@@ -192,6 +193,16 @@ def test_a_host_that_takes_long_to_say_its_name_is_waited_for(tmp_path: Path) ->
     assert store.state().state == "interrupted"
     store.write_spawned_host(1, own())
     assert store.state().state == "starting"
+
+
+def test_a_host_that_cannot_be_started_leaves_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.client.training_python", lambda: SimpleNamespace(executable=tmp_path / "no python"))
+    with pytest.raises(RankdeckError) as caught:
+        start_run(RunConfig(), tmp_path, tmp_path / "run")
+    store = RunStore(tmp_path / "run")
+    state, (event,) = store.state(), (json.loads(line) for line in store.metrics.read_bytes().splitlines())
+    assert (state.state, state.error) == ("failed", caught.value.as_dict())
+    assert event["event"] == "failed" and event["cause"] == caught.value.cause, "what Alerts shows"
 
 
 def spawned_pid(run: FakeRun) -> int:

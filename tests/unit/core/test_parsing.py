@@ -16,7 +16,6 @@ OWN_READERS = {
     "core/machines/agent.py": "is sent to machines alone, without the rest of core",
     "core/metrics/columns.py": "orjson, on lines that the run's own host wrote",
     "core/host/waiting.py": "one line from the process that started it, before anything else is imported",
-    "core/compare/figures.py": "orjson: a run's whole metrics, where it has no columns",
     "core/export/lines.py": "orjson: millions of lines",
     "core/protocol/server.py": "orjson: the hot path of ranks",
 }

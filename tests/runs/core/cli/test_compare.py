@@ -30,6 +30,7 @@ def _evaluated(store: RunStore, value: float) -> None:
         {"event": "eval", "ts": 70.0, "rank": 0, "attempt": 1, "step": 5, "val_loss": value},
     )
     store.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    store.write_state(store.stored_state().replace(trained_s=60.0))
 
 
 def test_a_table_of_what_differs(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

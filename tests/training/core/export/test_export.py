@@ -81,14 +81,12 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
     return store
 
 
-def test_tables_and_event_files_go_below_the_run(store: RunStore) -> None:
+def test_tables_go_below_the_run(store: RunStore) -> None:
     before = {name: digest for name, digest in tree(store.dir).items() if not name.startswith("exports")}
     tables = export_run(store, "csv")
     assert tables.path == default_place(store, "csv") == store.dir / "exports" / "csv"
     assert sorted(path.name for path in tables.path.iterdir()) == ["evals.csv", "steps.csv"]
     assert "steps.csv: 1 rows" in tables.details
-    events = export_run(store, "tensorboard")
-    assert [path.name for path in events.path.iterdir()] == ["rank0"]
     write_metrics(store, *({"event": "step", "step": step, "loss": 2.0} for step in (1, 2, 3)))
     assert "steps.csv: 3 rows" in export_run(store, "csv").details, "again, while it goes on"
     after = {name: digest for name, digest in tree(store.dir).items() if not name.startswith("exports")}
@@ -132,7 +130,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_but_not_where_it_was_asked_f
     assert "checkpoint 1" in export_run(store, "safetensors").details[0]
     with pytest.raises(StateFileError, match="SHA-256 differs") as caught:
         export_run(store, "safetensors", checkpoint=2)
-    assert caught.value.next_step == "Choose another checkpoint: 1."
+    assert caught.value.next_step == "Choose another checkpoint: 1 (step 10)."
 
 
 BAD: dict[str, tuple[list[str], str]] = {
@@ -170,7 +168,7 @@ def test_what_cannot_be_exported_is_said_and_nothing_is_written(
 def test_a_run_that_has_measured_and_committed_nothing(tmp_path: Path, runs_dir: Path) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
     store = make_run(tmp_path, checkpoints=0, runs_dir=runs_dir)
-    for kind, words in (("csv", "no metrics yet"), ("tensorboard", "no metrics yet"), ("safetensors", "no checkpoint")):
+    for kind, words in (("csv", "no metrics yet"), ("safetensors", "no checkpoint")):
         with pytest.raises(UsageError, match=words):
             export_run(store, kind)
     assert [path for path in store.dir.rglob("*") if path.is_file() and "exports" in path.parts] == []

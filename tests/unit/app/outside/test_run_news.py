@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.outside.run_news import LiveRuns, run_news
-from core.compare.figures import Figures, GroupFigures
+from core.compare.figures import Figures
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -52,7 +52,7 @@ def test_a_finished_run_says_its_best_value() -> None:
     news = run_news(record("finished", "shakespeare-ddp"), figures)
     assert news is not None and news.kind == "success"
     assert (news.title, news.text) == ("shakespeare-ddp finished.", "Best validation loss 1.82 at step 950.")
-    plain = run_news(record("finished"), Figures(groups={"rank0": GroupFigures({"loss": 2.5})}))
+    plain = run_news(record("finished"), Figures(last={"rank0": {"loss": 2.5}}))
     assert plain is not None and plain.text == "Last loss 2.50."
     bare = run_news(record("finished"), Figures())
     assert bare is not None and bare.text == ""

@@ -44,7 +44,7 @@ def test_every_command_of_the_contract_is_understood(words: str) -> None:
         (["train", "--qqqq"], "--qqqq", "rankdeck train --help"),
         (["train", "--steps"], "expected one argument", "rankdeck train --help"),
         (["export", "r", "--to", "foo"], "--to cannot be 'foo'.", "--to takes one of: csv, "),
-        (["export", "r", "--to", "tensorbord"], "--to cannot be 'tensorbord'.", "Did you mean tensorboard?"),
+        (["export", "r", "--to", "safetensor"], "--to cannot be 'safetensor'.", "Did you mean safetensors?"),
         (["resume"], "PATH", "rankdeck resume --help"),
         (["stop", "a", "b"], "b", "rankdeck stop --help"),
     ],

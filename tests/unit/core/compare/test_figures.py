@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from array import array
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 
 from core.compare import figures
-from core.compare.figures import Figures, _is_number, read_figures, trained_time
+from core.compare.figures import Figures, mean_speed, read_figures
 from core.metrics import columns
-from core.metrics.column_index import read_index
+from core.metrics.column_index import GroupIndex
 from core.run_folder.store import RunStore
 
 
@@ -49,42 +48,52 @@ def test_columns_and_lines_say_the_same(store: RunStore, with_columns: bool) -> 
         columns.rebuild(store.dir)
     found = read_figures(store)
     assert found.evals["val_loss"] == [(2.0, 4.0), (2.0, 5.0), (3.0, 3.5)]  # step 3 was trained again
-    assert found.groups["device/GPU-1"].means["power_w"] == 150.0
-    assert found.groups["rank0"].last["step"] == 3
-    assert found.trained_s == pytest.approx(3.5 + 4.0)  # not the pause between the attempts
+    assert found.last["device/GPU-1"]["power_w"] == 100.0
+    assert found.last["rank0"]["step"] == 3
+    assert found.speeds == {"tokens_per_s": 20.0}, "a script's steps have no times, so all count alike"
 
 
 def test_columns_are_read_where_they_are_whole(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     columns.rebuild(store.dir)
     monkeypatch.delattr(figures, "make")  # no line may be needed
-    assert read_figures(store).groups["rank0"].means["tokens_per_s"] == 20.0
+    assert read_figures(store).speeds["tokens_per_s"] == 20.0
 
 
-def test_a_long_column_is_averaged_in_pieces(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    columns.rebuild(store.dir)
+def speed_of(folder: Path, *ranks: dict[str, list[float]]) -> float | None:
+    """The mean speed of ranks with these columns."""
+    groups = []
+    for number, values in enumerate(ranks):
+        group = GroupIndex(f"rank{number}", f"rank{number}", len(values["tokens_per_s"]), tuple(values))
+        (folder / group.folder).mkdir()
+        for name, rows in values.items():
+            group.path(folder, name).write_bytes(array("d", rows).tobytes())
+        groups.append(group)
+    return mean_speed(folder, groups, "tokens_per_s")
+
+
+def test_a_long_step_counts_by_its_time(tmp_path: Path) -> None:
+    rank = {"tokens_per_s": [100.0, 100.0, 10.0, float("nan")], "step_time_s": [1.0, 1.0, 8.0, 1.0]}
+    assert speed_of(tmp_path, rank, rank) == pytest.approx(2 * 280 / 10)
+
+
+def test_a_run_that_lost_a_rank_has_the_mean_of_both_speeds(tmp_path: Path) -> None:
+    whole = {"tokens_per_s": [100.0] * 4, "step_time_s": [1.0] * 4}
+    half = {"tokens_per_s": [100.0] * 2, "step_time_s": [1.0] * 2}
+    assert speed_of(tmp_path, whole, half) == pytest.approx(150.0)
+    assert mean_speed(tmp_path, [], "tokens_per_s") is None
+
+
+def test_a_long_column_is_averaged_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "PIECES", 3)
     monkeypatch.setattr(figures, "PIECE_ROWS", 2)
-    rows = array("d", range(101))
-    index = read_index(store.columns)
-    assert index is not None
-    group = index.groups["rank0"]
-    path = group.path(store.columns, "tokens_per_s")
-    path.write_bytes(rows.tobytes())
-    long = type(group)(group.name, group.folder, len(rows), group.names, group.files)
-    assert figures._mean(store.columns, long, "tokens_per_s") == pytest.approx(50.0, abs=1.0)
+    rank = {"tokens_per_s": [float(row) for row in range(101)], "step_time_s": [2.0] * 101}
+    assert speed_of(tmp_path, rank) == pytest.approx(50.0, abs=1.0)
 
 
 def test_what_cannot_be_read_is_missing(tmp_path: Path) -> None:
     assert read_figures(RunStore(tmp_path / "gone")) == Figures()
     (tmp_path / "metrics.jsonl").write_bytes(b'{"event": 3}\nnonsense\n[]\n')
     assert read_figures(RunStore(tmp_path)) == Figures(disk_bytes=25)
-
-
-def test_time_counts_from_each_launch_to_the_last_sign_of_life() -> None:
-    assert trained_time([], [1.0]) is None
-    assert trained_time([10.0, 50.0], [12.0, 14.0, 51.0]) == 5.0
-    assert trained_time([10.0], []) == 0.0
-    assert not math.isnan(trained_time([10.0, 10.0], [11.0]) or 0.0)
 
 
 @pytest.mark.parametrize("with_columns", [True, False])
@@ -96,6 +105,4 @@ def test_values_that_are_no_numbers_are_passed_over(tmp_path: Path, with_columns
     if with_columns:
         columns.rebuild(tmp_path)
     found = read_figures(RunStore(tmp_path))
-    assert found.evals["val_loss"] == [(3.0, 2.0)]
-    assert found.trained_s is None
-    assert not _is_number(10**400) and not _is_number(True) and not _is_number(math.nan) and _is_number(3)
+    assert (found.evals["val_loss"], found.speeds) == ([(3.0, 2.0)], {})

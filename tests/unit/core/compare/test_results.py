@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.compare.figures import Figures, GroupFigures
+from core.compare.figures import Figures
 from core.compare.results import Row, best_places, result_rows
 from core.formatting import UNKNOWN
 from core.run_folder.record import RunRecord
@@ -25,14 +25,11 @@ def rows(*runs: tuple[RunRecord, Figures]) -> dict[str, Row]:
 
 
 def test_each_result_says_value_and_place() -> None:
-    ranks = {f"rank{rank}": GroupFigures({"accuracy": 0.5}, {"tokens_per_s": 100.0}) for rank in range(3)}
-    device = {
-        "device/GPU-1": GroupFigures({}, {"power_w": 360.0}),
-        "device/GPU-2": GroupFigures({}, {"power_w": 999.0}),
-    }
+    ranks = {f"rank{rank}": {"accuracy": accuracy} for rank, accuracy in enumerate((0.25, 0.75, 9.0))}
     evals = {"val_loss": [(10.0, 2.0), (20.0, 1.5), (30.0, 1.75)]}
-    first = (record("a", step=40, total_steps=100, loss=1.25), Figures(ranks | device, evals, 600.0, 3_400_000))
-    second = (record("b", step=100, total_steps=100), Figures({}, {"val_loss": [(50.0, 1.625)]}))
+    state = {"step": 40, "total_steps": 100, "loss": 1.25, "trained_s": 600.0, "energy_j": 216_000.0}
+    first = (record("a", **state), Figures(ranks, {"tokens_per_s": 200.0}, evals, 3_400_000))
+    second = (record("b", step=100, total_steps=100), Figures(evals={"val_loss": [(50.0, 1.625)]}))
     found = rows(first, second)
     assert found["state"].texts == ("finished", "finished")
     assert found["best_val_loss"].texts == ("1.500 at 20", "1.625 at 50")
@@ -41,15 +38,16 @@ def test_each_result_says_value_and_place() -> None:
     assert found["loss"].values == (1.25, None)
     assert found["step"].texts == ("40 of 100", "100")
     assert found["duration_s"].texts == ("10 m 00 s", UNKNOWN)
-    assert found["tokens_per_s"].values == (200.0, None)  # of two ranks: the third is an older attempt's
-    assert found["energy_wh"].values == (60.0, None)  # only of the GPU that it trained on
+    assert found["tokens_per_s"].values == (200.0, None)
+    assert found["energy_wh"].values == (60.0, None)
     assert found["accuracy"].label == "Last accuracy"
+    assert found["accuracy"].values == (0.5, None), "the mean of two ranks: the third is of an older attempt"
     assert found["disk_bytes"].texts == ("3.4 MB", UNKNOWN)
 
 
 def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> None:
     names = ("val_accuracy", "gain")
-    own = [Figures({}, {name: [(10.0, high), (20.0, 0.25)] for name in names}) for high in (0.5, 0.75)]
+    own = [Figures(evals={name: [(10.0, high), (20.0, 0.25)] for name in names}) for high in (0.5, 0.75)]
     found = rows((record("a"), own[0]), (record("b"), own[1]))
     assert found["best_val_accuracy"].texts == ("0.5000 at 10", "0.7500 at 10")
     assert found["best_val_accuracy"].best == (1,)
@@ -58,7 +56,7 @@ def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> N
 
 def test_a_recipe_says_which_values_are_better() -> None:
     names = ("episode_return", "loss_of_policy")
-    own = [Figures({"rank0": GroupFigures(dict.fromkeys(names, value))}) for value in (20.0, 480.0)]
+    own = [Figures({"rank0": dict.fromkeys(names, value)}) for value in (20.0, 480.0)]
     runs = [
         (record(name, recipe="clstm_ppo", loss=loss), run) for name, loss, run in zip("ab", (1, 2), own, strict=True)
     ]
@@ -76,7 +74,7 @@ def test_values_that_read_the_same_are_as_good() -> None:
 
 def test_losses_of_different_recipes_are_not_ranked() -> None:
     evals = {"val_loss": [(10.0, 2.0)]}, {"val_loss": [(10.0, 1.0)]}
-    found = rows((record("a"), Figures({}, evals[0])), (record("b", recipe="clstm_ppo"), Figures({}, evals[1])))
+    found = rows((record("a"), Figures(evals=evals[0])), (record("b", recipe="clstm_ppo"), Figures(evals=evals[1])))
     assert found["best_val_loss"].best == ()
 
 

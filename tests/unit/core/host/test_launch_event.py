@@ -12,7 +12,7 @@ from tests.helpers.resolved_run import resolved_run
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"global_batch_size": 24}, "micro-batch 4 × 2 devices × accumulation 3: a step takes longer"),
+        ({"global_batch_size": 24}, "is still 24 samples, so a step takes longer"),
         ({}, "is now 8 samples, with the same learning rate"),
         ({}, "its own global batch of 4, as before"),
     ],
@@ -29,7 +29,10 @@ def test_the_alert_says_what_happens_to_the_batch(settings: dict[str, int], word
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("single", "now holds all of it. The global batch is 24 samples"), ("independent", "its own global batch of 24")],
+    [
+        ("single", "now holds all of it. The global batch is still 24 samples"),
+        ("independent", "its own global batch of 24"),
+    ],
 )
 def test_what_one_device_that_is_left_does(mode: str, words: str) -> None:
     alert = fewer_devices_alert(resolved_run(RunConfig(batch_size=4, global_batch_size=24), mode, 1), 2)

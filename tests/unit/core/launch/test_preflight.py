@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from core.config.run_config import RunConfig
-from core.errors import ConfigError, PreflightError, RankdeckError
-from core.launch.preflight import MIN_FREE_BYTES, Checked, check, check_folder, check_stop_rules, needed_bytes
+from core.errors import PreflightError, RankdeckError
+from core.launch.preflight import MIN_FREE_BYTES, Checked, check, check_folder, needed_bytes
 from core.launch.resolved import resolve
 from core.machine.devices import Device
 from core.machine.platform import Platform
@@ -208,15 +208,6 @@ def test_a_log_file_that_cannot_be_one(tmp_path: Path, text: Path) -> None:
 
 def test_windows_with_several_gpus_trains_independently(tmp_path: Path, text: Path) -> None:
     assert _check(tmp_path, text, WINDOWS, devices=("auto",)).run.mode == "independent"
-
-
-def test_an_energy_limit_needs_a_device_that_counts_its_energy(tmp_path: Path, text: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        _check(tmp_path, text, max_kwh=2.0)
-    assert caught.value.field == "max_kwh" and "No device of this run counts its energy" in caught.value.cause
-    run = _check(tmp_path, text).run
-    counting = dataclasses.replace(GPUS[0], counts_energy=True)
-    check_stop_rules(dataclasses.replace(run, config=run.config.replace(max_kwh=2.0), devices=(SLOTS[0], counting)))
 
 
 def test_the_reserve_is_part_of_what_must_be_free(tmp_path: Path, text: Path) -> None:

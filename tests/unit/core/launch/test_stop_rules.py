@@ -21,7 +21,7 @@ def rules(recipe: str = "minigpt", **fields: Any) -> StopRules:
 
 def test_a_run_has_none_unless_it_is_told() -> None:
     assert not rules().any
-    assert rules(early_stop_patience=3).any and rules(max_hours=2).any and rules(max_kwh=1).any
+    assert rules(early_stop_patience=3).any and rules(max_hours=2).any
 
 
 def test_the_recipe_names_metric_and_direction() -> None:
@@ -39,8 +39,7 @@ def test_the_targets_metric_is_the_one_that_counts() -> None:
 
 
 def test_units() -> None:
-    limits = rules(max_hours=1.5, max_kwh=2)
-    assert (limits.max_s, limits.max_j) == (5400.0, 7.2e6)
+    assert rules(max_hours=1.5).max_s == 5400.0
 
 
 def test_an_unknown_direction_is_asked_for() -> None:

@@ -214,7 +214,7 @@ def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
     one = plan(store.dir, runs, mode="ddp")
     assert one.mode_now == "ddp"
     assert (
-        "Weights: the copy of CPU 0 (100 samples seen); what CPU 1 learned by itself is "
+        "Weights: the copy of CPU 0 (100 samples seen); what CPU 1 learned alone is "
         "missing from these weights, though its samples count as trained." in one.lines()
     )
     assert plan(store.dir, runs, mode="single", devices="cpu:1").copies == one.copies

@@ -10,7 +10,7 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import RunBusyError
-from core.run_folder.removal import NoRecycleBinError, delete_run, folder_bytes, old_bin, recycle_run
+from core.run_folder.removal import NoRecycleBinError, delete_run, folder_bytes, recycle_run
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore, list_runs
 
@@ -65,11 +65,3 @@ def test_a_run_is_deleted_even_of_write_protected_files(tmp_path: Path) -> None:
     assert folder_bytes(store.dir) > 1000
     delete_run(store)
     assert [entry.path.name for entry in list_runs(tmp_path)] == ["beta"]
-
-
-def test_the_bin_of_an_earlier_version_is_named_while_runs_are_in_it(tmp_path: Path) -> None:
-    assert old_bin(tmp_path) is None
-    (tmp_path / ".bin").mkdir()
-    assert old_bin(tmp_path) is None
-    ended_run(tmp_path / ".bin", "alpha")
-    assert old_bin(tmp_path) == tmp_path / ".bin" and list_runs(tmp_path) == []
