@@ -130,9 +130,8 @@ class Rankdeck(QObject):
         self.updating = UpdatesController(window, self.settings, self)
         self.preferences = PreferencesController(window, self.settings, self.runs_dir, self.updating, self.runner, self)
         self.machine_check = MachineCheckController(
-            window, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
-            self._offer_fix, self,
-        )  # fmt: skip
+            window, self.runner, self.preferences, self.settings, self.runs_dir, self._offer_fix, self
+        )
         self.shown_job = ShownJobController(window.header, showing, self)
         self.benching = BenchController(window, table, self.runs_dir, self._chosen_run, self)
         self.machines = MachinesController(window, self.runs_dir, self)

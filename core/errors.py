@@ -1,7 +1,7 @@
-"""Every failure that a person can meet has a title, a sentence of cause and a next step.
+"""Errors that a person can meet, each with a title, a sentence of cause and a next step.
 
-The tree is shallow on purpose: what differs between errors is the exit code (``docs/errors-and-exit-codes.md``) and
-the words. Code that can name a next step raises one of these; anything else that escapes is a defect.
+The tree is shallow on purpose: errors differ in their exit code (``docs/errors-and-exit-codes.md``) and their text.
+Code that can name a next step raises one of these; anything else that escapes is a defect.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ _CLOSING: Final = "”\"'’)»"
 
 
 def with_option(next_step: str, option: str) -> str:
-    """A next step as the command line words it: "Choose another folder: --run-dir PATH"."""
+    """Append the option for the command line: "Choose another folder: --run-dir PATH"."""
     return f"{next_step.rstrip('.')}: {option}" if option else next_step
 
 
 def full_stop(text: str) -> str:
-    """The sentence with its stop; what a library or a script says often has none."""
+    """End a sentence with its stop, which texts of libraries and scripts often lack."""
     text = text.strip()
     return text if not text or text.rstrip(_CLOSING).endswith(_ENDS) else f"{text}."
 
 
 def sentences(*parts: str | None) -> str:
-    """Joins the parts of a message, such as cause and next step, with a stop between them; empty ones are left out.
+    """Join the parts of a message, such as cause and next step, with a stop between them; empty ones are left out.
 
     The last part ends as it was given: a next step may end in a command to copy.
     """
@@ -58,7 +58,7 @@ class RankdeckError(Exception):
             self.title = title
 
     def as_dict(self) -> dict[str, str]:
-        """The three parts, as `state.json` and the window carry them; `window_step` where it is another one."""
+        """The three parts, as `state.json` and the window carry them; `window_step` where it differs."""
         parts = {"title": self.title, "cause": self.cause, "next_step": self.next_step}
         return parts if self.window_step == self.next_step else {**parts, "window_step": self.window_step}
 
@@ -122,13 +122,13 @@ class StateFileError(UsageError):
 
 
 class FileInUseError(StateFileError):
-    """Another program holds the file open, for longer than it was waited for; nothing is known of what is in it."""
+    """Another program holds the file open for too long; nothing is known of its contents."""
 
     title = "A file is in use"
 
 
 class ChunkSizeError(StateFileError):
-    """A state file doesn't fit the dataset as it is cut: another chunk size may have been used when it was written."""
+    """A state file doesn't fit the dataset's chunks: another chunk size may have been used when it was written."""
 
 
 class NewerVersionError(StateFileError):
@@ -157,7 +157,7 @@ class PreflightError(RankdeckError):
 
 
 class ConnectionRefusedByHostError(RankdeckError):
-    """The run host answered that it will not talk to us: wrong token, wrong protocol, or not a host."""
+    """The run host refused the connection: wrong token, wrong protocol, or not a host."""
 
     title = "The run's host is not responding"
 

@@ -21,18 +21,14 @@ _times: Counter[str] = Counter()
 
 
 def reach(name: str, number: int | None = None) -> None:
-    """Kills the run host and every rank, hard, if the environment names this moment.
+    """Kill the run host and every rank, hard, if the environment names this moment.
 
     In ranks: `before_claim`, `mid_chunk`, `before_staged`, `after_staged` (number: optimizer step), `weights_write` in
     the middle of a file (number: which file), `before_ballot`, `after_ballot`, `after_synchronisation` (number: round)
     and `mid_synchronisation` (number: how many). In the host: `before_manifest`, `manifest_written`, `ledger_replace`,
-    `ledger_replaced` (number: checkpoint), and `replace:<folder>/<file>` between a new file and its name (number:
-    how often that has happened).
-
-    Args:
-        name: The moment.
-        number: Which of its occurrences; None counts them in this process, from 1. ``"name"`` alone in the
-            environment means the first, ``"name@number"`` that one.
+    `ledger_replaced` (number: checkpoint), and `replace:<folder>/<file>` between a new file and its name (number: how
+    often that has happened). ``"name"`` alone in the environment means the first occurrence, ``"name@number"`` that
+    one; a number of None counts them in this process, from 1.
     """
     wanted = _wanted()
     if not wanted:
@@ -50,7 +46,7 @@ def _wanted() -> str:
 
 
 def _kill_run() -> None:
-    """Kills the host first, so that it cannot write anything in answer, then its other children, then this process."""
+    """Kill the host first, so that it cannot write anything in answer, then its other children, then this process."""
     import psutil
 
     in_rank = ENV_RANK in os.environ

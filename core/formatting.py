@@ -1,6 +1,6 @@
-"""Numbers, sizes and times as a person reads them, in the window and on the command line.
+"""Numbers, sizes and times as text, in the window and on the command line.
 
-An en dash stands for what is not known. Three significant digits, unless a caller asks for more.
+An en dash stands for an unknown value. Three significant digits, unless a caller asks for more.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def memory_size(value: float | None) -> str:
 
 
 def memory_of(used: float | None, total: float | None) -> str:
-    """How much of a memory is used: "3.4 / 24 GiB"."""
+    """ "3.4 / 24 GiB"."""
     return f"{gibibytes(used)} / {gibibytes(total)} GiB"
 
 
@@ -98,7 +98,7 @@ def gibibytes(value: float | None) -> str:
 
 
 def megabytes(size: float) -> str:
-    """Bytes that are sent: "0.34 MB", "1,200 MB"."""
+    """ "0.34 MB", "1,200 MB"."""
     millions = size / 1e6
     return f"{millions:,.0f} MB" if millions >= 10 else f"{millions:.2g} MB"
 

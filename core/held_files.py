@@ -45,15 +45,7 @@ def is_sharing_violation(error: OSError) -> bool:
 
 
 def retried(call: Callable[[], T], timeout_s: float = HELD_LIMIT_S) -> T:
-    """What `call` returns, tried again while another program has its file open.
-
-    Args:
-        call: Opens, reads, replaces, renames or removes; may be called any number of times.
-        timeout_s: How long to go on trying.
-
-    Raises:
-        OSError: As `call`; a sharing violation only after `timeout_s`.
-    """
+    """Repeat a call while another program has its file open; other errors are raised at once."""
     deadline, pause_s = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         try:
@@ -66,12 +58,10 @@ def retried(call: Callable[[], T], timeout_s: float = HELD_LIMIT_S) -> T:
 
 
 def open_binary(path: Path, mode: str = "rb", *, buffering: int = -1, timeout_s: float = HELD_LIMIT_S) -> BinaryIO:
-    """`Path.open` in a binary mode, as `retried`; opening for reading or appending loses nothing when done again.
-
-    Only a regular file is read: a device or a pipe in its place might never end.
+    """Open a file in a binary mode, as `retried`; opening for reading or appending loses nothing when done again.
 
     Raises:
-        NotRegularError: It is something else that was to be read.
+        NotRegularError: A device or a pipe is to be read, which might never end.
         OSError: As `Path.open`.
     """
     assert "b" in mode
@@ -91,13 +81,11 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def read_all(path: Path, timeout_s: float = HELD_LIMIT_S) -> bytes:
-    """`Path.read_bytes`, as `retried`."""
     with open_binary(path, buffering=0, timeout_s=timeout_s) as file:
         return file.read()
 
 
 def read_utf8(path: Path, errors: str = "strict", timeout_s: float = HELD_LIMIT_S) -> str:
-    """`Path.read_text` in UTF-8, as `retried`."""
     text = read_all(path, timeout_s).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -108,10 +96,8 @@ def rename(source: Path, target: Path, timeout_s: float = HELD_LIMIT_S) -> None:
 
 
 def remove_file(path: Path, timeout_s: float = HELD_LIMIT_S) -> None:
-    """`Path.unlink` of what may be missing, as `retried`."""
     retried(lambda: path.unlink(missing_ok=True), timeout_s)
 
 
 def remove_folder(folder: Path, timeout_s: float = HELD_LIMIT_S) -> None:
-    """`shutil.rmtree`, as `retried`."""
     retried(lambda: shutil.rmtree(folder), timeout_s)

@@ -34,7 +34,7 @@ _QUOTES: Final = ('""', "''", "“”", "„“", "‘’", "«»")
 
 
 def typed_path(text: str) -> Path:
-    """The path that a person typed or pasted: in quotes, as ``file://``, with ``~`` or a variable such as ``$HOME``."""
+    """Read a typed or pasted path: in quotes, as ``file://``, with ``~`` or a variable such as ``$HOME``."""
     text = text.strip().strip(_INVISIBLE).strip()
     while len(text) > 1 and text[0] + text[-1] in _QUOTES:
         text = text[1:-1].strip()
@@ -57,24 +57,23 @@ def _path_of_url(url: str) -> str:
 
 
 def data_folder() -> Path:
-    """The user's own data folder for Rankdeck, as the platform has it."""
+    """The user's own data folder for Rankdeck, by the platform's convention."""
     folder: Path = user_data_path("Rankdeck" if sys.platform == "win32" else "rankdeck", appauthor=False)
     return folder
 
 
 def runs_dir_of_environment() -> Path | None:
-    """The folder that the variable `RANKDECK_HOME` sets; None where it sets none."""
     home = os.environ.get(RUNS_VARIABLE, "").strip()
     return Path(home).expanduser().absolute() if home else None
 
 
 def default_runs_dir() -> Path:
-    """Where runs live unless told otherwise: `RANKDECK_HOME`, else the folder that was chosen, else the user's own."""
+    """The folder of runs: `RANKDECK_HOME`, else the chosen one, else one of the user's own."""
     return runs_dir_of_environment() or _chosen_runs_dir() or data_folder() / "runs"
 
 
 def runs_dir_file() -> Path:
-    """The file that holds the path of the folder of runs that was chosen in Settings."""
+    """The file with the path of the folder of runs that was chosen in Settings."""
     return data_folder() / "runs-folder.txt"
 
 
@@ -83,7 +82,7 @@ def _chosen_runs_dir() -> Path | None:
 
 
 def read_folder(file: Path) -> Path | None:
-    """The folder whose path is in a file, such as `runs_dir_file`; None where there is none."""
+    """The folder whose path is in a file such as `runs_dir_file`."""
     try:
         text = read_utf8(file).strip()
     except (OSError, UnicodeDecodeError):
@@ -93,17 +92,17 @@ def read_folder(file: Path) -> Path | None:
 
 
 def environments_dir_file() -> Path:
-    """The file that holds the path of the folder that was chosen for environments."""
+    """The file with the path of the chosen folder for environments."""
     return data_folder() / "environments-folder.txt"
 
 
 def models_dir_file() -> Path:
-    """The file that holds the path of the folder that was chosen for models and datasets of Hugging Face."""
+    """The file with the path of the chosen folder for models and datasets of Hugging Face."""
     return data_folder() / "models-folder.txt"
 
 
 def model_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that send Hugging Face's downloads to the folder that was chosen for them.
+    """Variables that send Hugging Face's downloads to the chosen folder.
 
     Not `HF_HOME`: a person's sign-in lies there too.
     """
@@ -115,5 +114,5 @@ def model_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def token_cache_dir() -> Path:
-    """Where datasets are kept as tokens, shared by all runs; whatever is in it is made again when it is missing."""
+    """The cache of datasets as tokens, shared by all runs; missing ones are made again."""
     return default_runs_dir() / "cache" / "tokens"

@@ -11,10 +11,10 @@ _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads
 
 
 def find_program(name: str) -> str | None:
-    """The path of a program in the folders of `PATH`; None if it is in none of them.
+    """Find a program in the folders of `PATH`.
 
     On Windows `shutil.which` and the start of a process by its name look into the current folder first. That may be a
-    project that was downloaded, with an ``ssh.exe`` of its own.
+    downloaded project, with an ``ssh.exe`` of its own.
     """
     if not _WINDOWS:
         return shutil.which(name)

@@ -1,7 +1,7 @@
-"""Training Python: the interpreter with PyTorch that hosts, ranks and probes are started with.
+"""Training Python: the interpreter with PyTorch that starts hosts, ranks and probes.
 
 In a checkout it is the Python that runs the window. An installed window has a small Python without PyTorch, and
-training has another: the one that was chosen, or `RANKDECK_PYTHON`. Its packages are found by looking into its folders.
+training has another: the chosen one, or `RANKDECK_PYTHON`. Its packages are found by looking into its folders.
 """
 
 from __future__ import annotations
@@ -27,22 +27,17 @@ FORMAT: Final = "rankdeck-training-python"
 
 @dataclass(frozen=True, slots=True)
 class TrainingPython:
-    """An interpreter.
-
-    Attributes:
-        packages: Its folder of packages; None for the Python that asks, which finds them by itself.
-    """
+    """An interpreter; `packages` is None for the Python that asks, which finds them by itself."""
 
     executable: Path
     packages: Path | None = None
 
     @property
     def is_own(self) -> bool:
-        """It is the Python that asks."""
         return self.packages is None
 
     def find_module(self, name: str) -> importlib.machinery.ModuleSpec | None:
-        """Where a module is; None where it is not installed. Its parents are not imported, nor is it."""
+        """Find a module; neither it nor its parents are imported."""
         if self.packages is None:
             return importlib.util.find_spec(name)
         folders, spec = [str(self.packages)], None
@@ -54,7 +49,7 @@ class TrainingPython:
         return spec
 
     def distribution(self, package: str) -> importlib.metadata.Distribution | None:
-        """An installed package's metadata; None where it is not installed, or lies there as a bare folder."""
+        """Find an installed package's metadata; a bare folder has none."""
         import importlib.metadata  # brings an e-mail parser along; the window asks after its first picture
 
         path = sys.path if self.packages is None else [str(self.packages)]
@@ -67,7 +62,7 @@ def own_python() -> TrainingPython:
 
 
 def training_python() -> TrainingPython:
-    """The interpreter to train with.
+    """Choose the interpreter to train with.
 
     This Python if it has PyTorch, so in a host or a rank always; else `RANKDECK_PYTHON`, else the chosen one. Where
     there is none, this Python, of which every check then says that it lacks PyTorch.
@@ -83,7 +78,7 @@ def training_python() -> TrainingPython:
 
 
 def why_variable_unused() -> str:
-    """Why the Python of `RANKDECK_PYTHON` does not train, as a sentence; empty where it does, or none is named."""
+    """Explain in a sentence why the Python of `RANKDECK_PYTHON` does not train; empty where it does."""
     named = os.environ.get(VARIABLE, "").strip()
     executable = Path(named).expanduser().absolute()
     if not named or training_python().executable == executable:
@@ -94,7 +89,6 @@ def why_variable_unused() -> str:
 
 
 def choice_file() -> Path:
-    """The file that holds the chosen interpreter."""
     return data_folder() / "training-python.json"
 
 
@@ -110,7 +104,7 @@ def chosen_python() -> Path | None:
 
 
 def package_folder(executable: Path) -> Path | None:
-    """Where an interpreter has its packages: beside it, or in its environment; None where that is not found."""
+    """The packages of an interpreter: beside it, or in its environment."""
     folder = executable.parent
     places = [folder / "Lib" / "site-packages", folder.parent / "Lib" / "site-packages"]
     if os.name != "nt":

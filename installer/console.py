@@ -12,8 +12,6 @@ class SetupError(Exception):
     """The checkout cannot be set up. Has title, cause and next step, like every error of Rankdeck.
 
     Args:
-        title: A few words.
-        cause: One sentence.
         next_step: One sentence, or lines with a command to run.
         exit_code: 1 a step failed, 2 wrong arguments, 3 this machine is not ready.
     """
@@ -52,11 +50,11 @@ class ProgressLine:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Starts a new step, with a line that stays."""
+        """Start a new step, with a line that stays."""
         self.show(text, always=True)
 
     def show(self, text: str, *, always: bool = False) -> None:
-        """Rewrites the line; off a terminal it is printed when `always`, or when nothing was for a while."""
+        """Rewrite the line; off a terminal it is printed when `always`, or when nothing was for a while."""
         now = time.monotonic()
         line = f"[{now - self._started:4.0f} s] {text}"
         if self._terminal:
@@ -70,5 +68,5 @@ class ProgressLine:
         self._text = text
 
     def refresh(self) -> None:
-        """Shows the same text with the time that has passed."""
+        """Show the same text with the elapsed time."""
         self.show(self._text)

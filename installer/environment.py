@@ -1,4 +1,4 @@
-"""The checkout's `.venv`: whether it is whole and current, and how it is made.
+"""The checkout's `.venv`: checks whether it is whole and current, and makes it.
 
 A file inside it says what was installed. It says "installing" from before the first file is written until
 after the last one, so an environment that was half made when something was killed is never taken for a
@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from core.environments.machine_faults import variable_faults
-from core.environments.pip_environment import ENV_WHEELS, wheels_folder
+from core.environments.pip_environment import ENV_WHEELS, variable_faults, wheels_folder
 from core.held_files import retried
 from core.machine.torch_builds import has_nvidia_driver
 from installer.console import ProgressLine, SetupError
@@ -31,8 +30,6 @@ NEEDED_GB_WITH_CUDA: Final = 10.0
 
 
 class Environment:
-    """The `.venv` of the checkout `root`."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         self.folder = root / ".venv"
@@ -45,12 +42,10 @@ class Environment:
 
     @property
     def python(self) -> Path:
-        """The interpreter in it."""
         return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
     @property
     def site_packages(self) -> Path:
-        """Where its packages are."""
         if sys.platform == "win32":
             return self.folder / "Lib" / "site-packages"
         return self.folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
@@ -58,7 +53,7 @@ class Environment:
     # --- what is there -----------------------------------------------------------------------------------
 
     def is_ready(self, extras: frozenset[str]) -> bool:
-        """Whether nothing has to be done: whole, made from what the checkout says today, with these extras."""
+        """True if it is whole, made from the present requirements of the checkout, and has these extras."""
         state = self._read_state()
         return (
             state.get("state") == "ready"
@@ -69,15 +64,14 @@ class Environment:
         )
 
     def note_qt(self) -> None:
-        """Remembers that Qt's system libraries are there."""
+        """Remember that Qt's system libraries are there."""
         self._write_state({**self._read_state(), "qt": True})
 
     def has_qt(self) -> bool:
-        """Whether Qt's system libraries were there once."""
         return bool(self._read_state().get("qt"))
 
     def _base(self) -> dict[str, Any]:
-        """What an environment cannot be changed into: another one of these, and it is made from nothing."""
+        """The properties that an environment cannot change: with another one it is made from nothing."""
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         return {
             "layout": LAYOUT,
@@ -110,11 +104,7 @@ class Environment:
     # --- making it ---------------------------------------------------------------------------------------
 
     def make_ready(self, extras: frozenset[str], progress: ProgressLine) -> None:
-        """Makes or updates the environment; of several processes that want to, one does and the others wait.
-
-        Raises:
-            SetupError: It cannot be done; the sentence says why.
-        """
+        """Make or update the environment; of several processes that want to, one does and the others wait."""
         _check_machine()
         with self._lock(progress):
             if not self.is_ready(extras):
@@ -150,7 +140,7 @@ class Environment:
             )
 
     def _clear(self, state: dict[str, Any], progress: ProgressLine) -> None:
-        """Takes away what is in the way; an environment that this script did not make is moved aside instead."""
+        """Remove the old environment; one that this script did not make is moved aside instead."""
         import shutil
 
         doomed = self.root / f".venv-removed-{os.getpid()}-{time.time_ns():x}"
@@ -173,7 +163,7 @@ class Environment:
             ) from error
 
     def _rename(self, target: Path, progress: ProgressLine) -> None:
-        """Waits a while for programs that a killed setup left behind: on Windows they hold the folder."""
+        """Rename it once programs that a killed setup left behind have ended: on Windows they hold the folder."""
         deadline = time.monotonic() + ORPHANS_LIMIT_S
         while True:
             try:
@@ -222,11 +212,7 @@ class Environment:
 
 
 def _check_machine() -> None:
-    """Refuses what would only fail later, and less clearly.
-
-    Raises:
-        SetupError: A variable names a file or a folder that is not there.
-    """
+    """Refuse variables that would fail later, and less clearly; raises `SetupError`."""
     for fault in variable_faults(os.environ):
         raise SetupError("This machine is not ready", fault.cause, fault.next_step, exit_code=3)
     wheels = wheels_folder(os.environ)
@@ -236,7 +222,6 @@ def _check_machine() -> None:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Takes the lock on an open file without waiting."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.environments.deepspeed_wheels import why_no_wheel
 from core.environments.pip_environment import clean, source_options, wheels_folder
 from core.machine.torch_builds import (
     ENV_TORCH_INDEX,
@@ -35,40 +34,29 @@ OF_RECIPES: Final = frozenset({"hf", "rl"})
 _VENV_LIMIT_S: Final = 300.0
 _DEEPSPEED: Final = "deepspeed"
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")
-_PIP_WITH_OPTION_PYTHON: Final = (22, 3)
 
 
 def create_venv(environment: Environment, progress: ProgressLine) -> None:
-    """Makes the environment with a pip in it.
+    """Make the environment with a pip in it.
 
     Raises:
-        SetupError: This Python has neither `ensurepip` nor a pip that could stand in.
+        SetupError: This Python has no `ensurepip`.
     """
     progress.say("creating .venv")
-    borrowed = False
     if importlib.util.find_spec("ensurepip") is None:
         package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-        borrowed = _pip_version() >= _PIP_WITH_OPTION_PYTHON
-        if not borrowed and is_debian() and is_root():
+        if is_debian() and is_root():
             apt_install([package], progress, environment.log)
-        elif not borrowed:
-            step = f"Run: {apt_command([package])}" if is_debian() else "Install pip or ensurepip for this Python."
+        else:
+            step = f"Run: {apt_command([package])}" if is_debian() else "Install ensurepip for this Python."
             raise SetupError("This Python cannot create environments", "Its ensurepip is missing.", step, exit_code=3)
-    _run_venv(environment, ["--without-pip"] if borrowed else [])
-    if borrowed:
-        # This Python's own pip installs another one over there.
-        pip = _pip(environment, Path(sys.executable))
-        pip.run(["--python", str(environment.python), "install", *_PIP_OPTIONS, "pip"], progress)
+    _run_venv(environment)
 
 
-def _pip(environment: Environment, python: Path) -> Pip:
-    return Pip(python, environment.log, environment.folder / "tmp", environment.inherited)
-
-
-def _run_venv(environment: Environment, options: list[str]) -> None:
+def _run_venv(environment: Environment) -> None:
     # An environment made by an environment's own Python would hang on it: take the one that it came from.
     python = getattr(sys, "_base_executable", None) or sys.executable
-    command = [python, "-m", "venv", *options, str(environment.folder)]
+    command = [python, "-m", "venv", str(environment.folder)]
     with environment.log.open("ab") as output:
         code = subprocess.run(
             command,
@@ -89,30 +77,8 @@ def _run_venv(environment: Environment, options: list[str]) -> None:
         )
 
 
-def _pip_version() -> tuple[int, ...]:
-    """The version of this Python's pip; empty when it has none."""
-    if importlib.util.find_spec("pip") is None:
-        return ()
-    # It prints where it lies, in letters that this Windows' code page may not have.
-    answer = subprocess.run(
-        [sys.executable, "-m", "pip", "--version"],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        timeout=60,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-        check=False,
-    ).stdout.split()
-    numbers = answer[1].split(".")[:2] if len(answer) > 1 else []
-    return tuple(int(number) for number in numbers if number.isdigit())
-
-
 def install_packages(environment: Environment, extras: frozenset[str], progress: ProgressLine) -> None:
-    """Installs the pinned requirements and the project itself.
-
-    Raises:
-        PipError: pip failed.
-    """
+    """Install the pinned requirements and the project itself; raises `PipError`."""
     constraints = environment.root / "constraints.txt"
     project = tomllib.loads((environment.root / "pyproject.toml").read_text(encoding="utf-8"))
     held = project["project"]["optional-dependencies"]
@@ -123,7 +89,7 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
     wheels = wheels_folder(os.environ)
     install = ("install", *_PIP_OPTIONS, *source_options(wheels, None), "-c", str(constraints))
 
-    pip = _pip(environment, environment.python)
+    pip = Pip(environment.python, environment.log, environment.folder / "tmp", environment.inherited)
     _install_torch(pip, constraints, wheels, progress)
     progress.say("installing the other packages")
     needed = [*install, "--only-binary", ":all:", *(line for line in requirements if line not in deepspeed)]
@@ -134,7 +100,7 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
             raise
         pip.run(needed, progress)
         progress.say(f"Some recipes cannot be trained: their packages could not be installed. {error.cause}")
-    if deepspeed and (sys.platform == "linux" or not why_no_wheel(sys.platform, sys.version_info[:2])):
+    if deepspeed:
         _install_deepspeed(pip, install, deepspeed, progress, needed=_DEEPSPEED in extras)
     progress.say("installing Rankdeck from this checkout")
     pip.run([*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)], progress)
@@ -143,7 +109,7 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
 
 
 def name_checkout_relatively(site_packages: Path) -> None:
-    """Makes the folders in the editable install's ``.pth`` file relative to it, so that the file is plain ASCII.
+    """Make the folders in the editable install's ``.pth`` file relative to it, so that the file is plain ASCII.
 
     Build backends write it in UTF-8. Before Python 3.13 `site` reads it in Windows' code page, so a checkout below
     ``C:\\Users\\Jürgen`` would be installed and not found: https://github.com/python/cpython/issues/77102
@@ -158,7 +124,7 @@ def name_checkout_relatively(site_packages: Path) -> None:
 def _install_deepspeed(
     pip: Pip, install: Sequence[str], requirements: Sequence[str], progress: ProgressLine, *, needed: bool
 ) -> None:
-    """Installs it by itself: for Linux there is only its source, of which pip makes a wheel without a compiler.
+    """Install it by itself: for Linux there is only its source, of which pip makes a wheel without a compiler.
 
     Raises:
         PipError: pip failed, and it is `needed`. Otherwise ZeRO runs on PyTorch's own engine.
@@ -174,7 +140,7 @@ def _install_deepspeed(
 
 
 def _install_torch(pip: Pip, constraints: Path, wheels: Path | None, progress: ProgressLine) -> None:
-    """Tries the places that may have the right build, best first."""
+    """Try the places that may have the right build, best first."""
     version = pinned_torch_version(constraints.read_text(encoding="utf-8"))
     # A checkout's tests need no ROCm; `rankdeck environment make` chooses it for AMD GPUs.
     build = choose_build(read_driver() if has_nvidia_driver(sys.platform) else None, has_amd=False)

@@ -1,4 +1,4 @@
-"""Runs pip with one progress line, keeps what it said in a log, and puts its failures into words."""
+"""Runs pip with one progress line and a log, and explains its failures."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ _END_LIMIT_S: Final = 10.0
 
 
 class PipError(SetupError):
-    """pip ended with an error.
-
-    Attributes:
-        missing: The index has no such version; another one may have it.
-    """
+    """pip ended with an error; `missing`: the index has no such version, and another one may have it."""
 
     def __init__(self, cause: str, next_step: str, *, missing: bool) -> None:
         super().__init__("The Python packages could not be installed", cause, next_step)
@@ -40,7 +36,6 @@ class Pip:
     """An interpreter's pip.
 
     Attributes:
-        python: The interpreter.
         log: pip's output is appended to this file.
         scratch: A folder for pip's temporary files, on the environment's disk: ``/tmp`` is often too small.
         inherited: Descriptors that pip is to hold as long as it lives (POSIX only).
@@ -52,11 +47,7 @@ class Pip:
     inherited: tuple[int, ...]
 
     def run(self, arguments: Sequence[str], progress: ProgressLine) -> None:
-        """Runs ``python -m pip …`` to its end, and shows each download on the way.
-
-        Raises:
-            PipError: pip failed.
-        """
+        """Run ``python -m pip …`` to its end, and show each download on the way; raises `PipError`."""
         self.scratch.mkdir(exist_ok=True)
         scratch = str(self.scratch)
         environment = clean(os.environ)
@@ -88,7 +79,7 @@ class Pip:
 
 
 def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Path) -> Iterator[bytes]:
-    """pip's lines as they come; the progress line continues between them.
+    """Yield pip's lines as they come; the progress line continues between them.
 
     A thread reads, because a pipe cannot be waited for with a time limit on Windows.
     """
@@ -121,7 +112,7 @@ def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Pa
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """pip's exit code; pip is ended first if it still runs because we were interrupted."""
+    """End pip if it still runs because we were interrupted; return its exit code."""
     try:
         return process.wait(timeout=_END_LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -130,7 +121,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 class PipActivity:
-    """What pip is doing now, read from its lines and from the size of the file it is downloading."""
+    """pip's present action, from its lines and from the size of the file it is downloading."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -154,7 +145,6 @@ class PipActivity:
             self._words = f"unpacking {count} package{'s' if count > 1 else ''}"
 
     def text(self) -> str:
-        """Text for the progress line."""
         if not self._file:
             return self._words
         done = sum(path.stat().st_size for path in self._scratch.glob(f"pip-unpack-*/{self._file}"))
@@ -163,7 +153,7 @@ class PipActivity:
 
 
 def explain_failure(lines: list[str], log: Path) -> PipError:
-    """Finds the cause in pip's output: no network, no such version, disk, permission, or something else."""
+    """Explain pip's failure with the last lines of its output."""
     shown = "\n".join(f"    {line}" for line in lines[-_SHOWN_LINES:])
     shown_lines = f"The last lines of {log}:\n{shown}"
     failure = explain_pip("\n".join(lines))

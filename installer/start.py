@@ -27,7 +27,7 @@ INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carries out ``run`` or ``test``; on POSIX it does not come back when all is well."""
+    """Carry out ``run`` or ``test``; on POSIX it does not come back when all is well."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(command: Sequence[str]) -> int:
-    """Runs a program and waits for it; Ctrl+C reaches it too, and it decides what that means."""
+    """Run a program and wait for it; Ctrl+C reaches it too, and it decides what that means."""
     sys.stdout.flush()
     sys.stderr.flush()
     process = subprocess.Popen(command, env=without_python_home(os.environ))
@@ -71,7 +71,7 @@ def run(command: Sequence[str]) -> int:
 
 
 def _set_up(environment: Environment, extras: frozenset[str], *, needs_qt: bool) -> None:
-    """Makes the environment ready, and Qt loadable if a window or the tests are wanted."""
+    """Make the environment ready, and Qt loadable if a window or the tests are wanted."""
     ready = environment.is_ready(extras)
     check_qt = sys.platform == "linux" and not (ready and environment.has_qt())
     if ready and not (check_qt and needs_qt):
@@ -98,7 +98,7 @@ def _check_qt(environment: Environment, progress: ProgressLine, needs_qt: bool) 
 
 
 def _become(command: list[str]) -> int:
-    """Runs a program in this one's place; Windows cannot do that, so there its exit code is waited for."""
+    """Run a program in this one's place; Windows cannot do that, so there its exit code is waited for."""
     sys.stdout.flush()
     sys.stderr.flush()
     if sys.platform != "win32":

@@ -8,10 +8,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class WheelHook(BuildHookInterface):
-    """An editable install reads `rankdeck` from the checkout, where a copy would hide it."""
+    """Leaves an editable install alone: it reads `rankdeck` from the checkout, where a copy would hide it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Adds both to a wheel that is not editable."""
         if version != "editable":
             build_data["force_include"]["workers/sdk/rankdeck"] = "rankdeck"
             build_data["force_include"]["constraints.txt"] = "rankdeck/_internal/constraints.txt"

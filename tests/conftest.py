@@ -102,7 +102,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _spread(files: list[Path], end: float) -> dict[Path, float]:
-    """Places between 0 and `end`, evenly."""
     return {path: end * number / len(files) for number, path in enumerate(files)}
 
 
@@ -123,14 +122,12 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def recycle_bin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Linux' recycle bin, a folder of this test instead of the person's own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data home"))
     return tmp_path / "data home" / "Trash"
 
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines, as network namespaces (`tests.helpers.net_nodes`)."""
     from tests.helpers.net_nodes import NetNodes  # here: few tests need it
 
     folder = tmp_path / "machines"
@@ -142,7 +139,6 @@ def nodes(tmp_path: Path) -> Iterator[NetNodes]:
 
 @pytest.fixture
 def qtbot(request: pytest.FixtureRequest) -> QtBot:
-    """pytest-qt's, with more patience."""
     from tests.helpers.patient_bot import PatientBot  # here: most tests need no Qt
 
     request.getfixturevalue("qapp")
@@ -191,7 +187,6 @@ def _show_qts_own_dialogs() -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Counts the tests of the second tier that are left out."""
     if items:
         left_out = sum(item.get_closest_marker(tiers.SECOND) is not None for item in items)
         _note_left_out(items[0].config, left_out)
@@ -225,7 +220,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the logs of the runs below a failed test's folder to its report."""
     report = yield
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     if report.failed and call.when != "setup" and isinstance(folder, Path):

@@ -42,7 +42,6 @@ print(json.dumps(loaded))
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs this Python in the checkout."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         [sys.executable, *arguments],

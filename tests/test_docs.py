@@ -26,12 +26,10 @@ LAUNCHED = re.compile(r"(torchrun|mpirun|srun) [^|;]*?(rankdeck|-m core) ")
 
 
 def name_of(path: Path) -> str:
-    """A page as a test's name."""
     return path.relative_to(ROOT).as_posix()
 
 
 def fenced_lines(text: str) -> Iterator[tuple[str, str]]:
-    """(language, line) of everything in fenced blocks."""
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             yield language, line
@@ -127,7 +125,6 @@ OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
 def test_flags_in_the_text_exist() -> None:
-    """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
     known |= {"--local-rank", "--max-restarts", "--signal"}  # of torchrun and its older form, and of Slurm
     known |= (

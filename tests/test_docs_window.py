@@ -46,7 +46,6 @@ def texts_of_the_program() -> tuple[set[str], dict[str, int]]:
 
 
 def _plain(text: str) -> str:
-    """Without the mark of a key, and the colon of a label."""
     return text.replace("&", "").rstrip(":")
 
 

@@ -94,7 +94,6 @@ PART_OF_A_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[bool, ast.Constant]]:
-    """(whether it is the module's own, the docstring) throughout a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
@@ -103,7 +102,6 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[bool, ast.Constant]]:
 
 
 def new_name(node: ast.AST) -> str:
-    """The identifier that a node introduces, or nothing."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         return node.name
     if isinstance(node, ast.arg):
@@ -134,7 +132,6 @@ def texts_of_code(source: str, *, of_window: bool) -> Iterator[tuple[str, int, s
 
 
 def texts() -> Iterator[tuple[str, str, int, str]]:
-    """(file, kind, line, text) of everything that is checked."""
     for folder in CODE:
         for path in sorted((ROOT / folder).rglob("*.py")):
             file = path.relative_to(ROOT).as_posix()
@@ -148,7 +145,6 @@ def texts() -> Iterator[tuple[str, str, int, str]]:
 
 @cache
 def uses() -> tuple[Use, ...]:
-    """Every retired word in the tree, those of `ALLOWED` too."""
     return tuple(
         Use(file, line + (0 if kind == "name" else text.count("\n", 0, found.start())), found.group(), rule.instead)
         for file, kind, line, text in texts()

@@ -37,7 +37,6 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
         "runs/core/machine/devices",
         "runs/core/machine/test_cpu_only_torch.py",
     ),
-    "PCs that people report from": ("runs/core/doctor/test_pc_tests.py",),
     "what scripts listen on": ("runs/end2end/test_script_listens.py",),
     "scripts that are silent, or copies of each other": (
         "runs/end2end/test_script_copies.py",

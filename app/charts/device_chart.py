@@ -184,9 +184,7 @@ class DeviceChart(TraceChart):
         return Reading(trace.colour, trace.label, text, key=trace.key, is_hidden=is_hidden, keeps_label=is_spare)
 
     def _beside(self, series: Series, at: float) -> str:
-        """What Windows says of the rank itself: how busy it keeps the GPU, and what spilled out of the GPU's memory."""
-        if self._quantity is UTILISATION and (busy := series.value_at("rank_busy_percent", "ts", at)) is not None:
-            return f" (rank {busy:.0f} %)"
+        """The rank's memory that spilled out of the GPU's, by Windows."""
         shared = (series.value_at("rank_shared_bytes", "ts", at) or 0.0) if self._quantity is MEMORY else 0.0
         return f" + {gibibytes(shared)} GiB shared" if shared >= NOTABLE_SHARED_BYTES else ""
 

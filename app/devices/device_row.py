@@ -241,11 +241,10 @@ class DeviceRow(Card):
 
 
 def _held(process: DeviceProcess) -> str:
-    """A process's share of the card's memory, of the machine's beyond buffers, and of the card's time."""
+    """A process's share of the card's memory, and of the machine's beyond buffers."""
     shared = process.shared_bytes or 0
     more = f" + {memory_size(shared)} of this computer's memory" if shared >= NOTABLE_SHARED_BYTES else ""
-    busy = "" if process.busy_percent is None else f", {process.busy_percent:.0f} % busy"
-    return f"{memory_size(process.memory_bytes)}{more}{busy}"
+    return f"{memory_size(process.memory_bytes)}{more}"
 
 
 def plain_tip(text: str) -> str:

@@ -25,7 +25,6 @@ from core.launch.preflight import check_folder
 from core.launch.resolved import ResolvedRun
 from core.launch.run_length import run_notes, samples_known
 from core.machine.packages import MissingPackageError, missing_packages
-from core.machine.power import battery_notes, read_battery
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import read_script, with_absolute_places
@@ -149,7 +148,7 @@ def recipe_answer(run: ResolvedRun, dataset: DatasetIdentity | None) -> RecipeAn
         problems.setdefault(error.field, error)
     except RankdeckError as error:
         problems.setdefault("dataset_file", error)
-    return RecipeAnswer(problems, () if problems else (*notes, *battery_notes(read_battery())))
+    return RecipeAnswer(problems, () if problems else notes)
 
 
 def _put_right(config: RunConfig, recipe: Recipe, field: str) -> RunConfig | None:

@@ -27,8 +27,6 @@ FIXES: Final[dict[Fix, str]] = {
     "choose_runs_folder": "Choose folder…",
     "end_leftovers": "End processes",
     "open_page_file": _WINDOWS,
-    "open_long_paths": _WINDOWS,
-    "open_sleep": _WINDOWS,
     "open_firewall": _WINDOWS,
     "open_storage": _WINDOWS,
 }

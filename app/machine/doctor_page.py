@@ -36,9 +36,9 @@ MOST_WIDTH: Final = 1080
 # In their order on the page: verdicts first, and what a person can start beside them.
 GROUPS: Final = (MODES, SELF_TESTS, DEVICES, SOFTWARE, MACHINE, FOLDERS)
 SELF_TESTS_IDLE: Final = (
-    "Self-tests try what the checks below only look at: each device computes in fp32, bf16 and fp16, two processes "
-    "exchange tensors over gloo, shared memory and NCCL, and the model of New run is measured. They take about half a "
-    "minute and use the devices; a run that trains meanwhile gets slower."
+    "Self-tests try what the checks below only look at: each device computes in fp32, bf16 and fp16, and two processes "
+    "exchange tensors over gloo and NCCL. They take about half a minute and use the devices; a run that trains "
+    "meanwhile gets slower."
 )
 
 

@@ -59,9 +59,8 @@ class EnvironmentController(QObject):
     def _look(self) -> tuple[Offered, NvidiaDriver | None]:
         """In a worker thread: the driver takes seconds to answer, and a drive may have to start."""
         from app.machine.environment_dialog import Offered
-        from core.environments.differences import present_differences
-        from core.environments.extras import list_extras
         from core.environments.places import current_places
+        from core.environments.wanted import list_extras, present_outdated_text
         from core.machine.drives import free_bytes
         from core.machine.packages import find_extras
         from core.machine.torch_builds import choose_build, has_nvidia_driver, read_driver
@@ -69,8 +68,8 @@ class EnvironmentController(QObject):
 
         driver = read_driver() if has_nvidia_driver(sys.platform) else None
         places, extras = current_places(), list_extras(find_recipes(), find_extras())
-        offered = Offered(choose_build(driver), extras, places, free_bytes(places.environments), present_differences())
-        return offered, driver
+        free, present = free_bytes(places.environments), present_outdated_text()
+        return Offered(choose_build(driver), extras, places, free, present), driver
 
     def close(self) -> None:
         """Stop making an environment, and wait a bounded time for its programs."""
@@ -120,11 +119,10 @@ def _make(
     cancelled: Cancelled,
 ) -> Environment | None:
     """Make an environment, in a worker thread, and choose it; None where it was stopped."""
-    from core.environments.differences import find_suitable
     from core.environments.downloads import CancelledError
     from core.environments.make import make
     from core.environments.places import keep_places
-    from core.environments.record import choose, free_folder
+    from core.environments.record import choose, find_suitable, free_folder
     from core.environments.wanted import default_name, wanted_for
     from core.machine.torch_builds import ENV_TORCH_INDEX
 

@@ -14,8 +14,8 @@ from app.widgets.buttons import PrimaryButton
 from app.widgets.dialog import Dialog, Role
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.tone_label import ToneLabel
-from core.environments.extras import Extra
 from core.environments.places import Places, places_on
+from core.environments.wanted import Extra
 from core.errors import RankdeckError, sentences
 from core.formatting import byte_size
 from core.machine.drives import drive_of
@@ -122,9 +122,8 @@ class EnvironmentDialog(Dialog):
     def _extra_rows(self) -> list[Part]:
         rows = list[Part]()
         for extra in self._offered.extras:
-            box, note = self.extras[extra.name], extra.unavailable or extra.note
-            box.setEnabled(not extra.unavailable)
-            box.setChecked(extra.is_needed)
+            box, note = self.extras[extra.name], extra.note
+            box.setChecked(bool(note))
             box.setAccessibleDescription(note)
             if len(note) > _SHORT_NOTE:
                 below = muted_label(note)

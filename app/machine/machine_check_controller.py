@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from app.window.main_window import MainWindow
     from core.doctor.finding import Finding
-    from core.launch.resolved import ResolvedRun
 
 PREPARING: Final = "Preparing the self-tests"
 FILE_NAME: Final = "rankdeck-diagnostics.zip"
@@ -52,14 +50,13 @@ class MachineCheckController(QObject):
         preferences: PreferencesController,
         settings: Settings,
         runs_dir: Path,
-        chosen_run: Callable[[], ResolvedRun | None],
         install: Callable[[str], None],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._window, self._runner = window, runner
         self._preferences, self._settings, self._runs_dir = preferences, settings, runs_dir
-        self._chosen_run, self._install = chosen_run, install
+        self._install = install
         self.page: DoctorPage | None = None
         self.testing = Measuring(self)
         self.testing.progressed.connect(self._on_progressed)
@@ -117,7 +114,7 @@ class MachineCheckController(QObject):
     def _on_self_tests_requested(self) -> None:
         if self.page is not None and not self.testing.is_going:  # those of a page before are still ending
             self.page.show_testing(PREPARING, 1, 0)
-            self.testing.start(functools.partial(_test, self._runs_dir, self._chosen_run()))
+            self.testing.start(_test)
 
     def _on_progressed(self, news: Testing | Sequence[Finding]) -> None:
         if not isinstance(news, Testing):
@@ -205,17 +202,16 @@ class MachineCheckController(QObject):
             self.page = None
 
 
-def _test(runs_dir: Path, run: ResolvedRun | None, tell: Tell, cancelled: Cancelled) -> Sequence[Finding]:
+def _test(tell: Tell, cancelled: Cancelled) -> Sequence[Finding]:
     """Run the self-tests in a worker thread; return the verdicts on modes that follow from all of them."""
     from core.doctor.self_tests import judge_modes, list_here, run_self_test
     from core.machine.platform import this_platform
 
     platform = this_platform()
-    tests = list_here(run, platform)
+    tests = list_here(platform)
     tested: list[Finding] = []
     for number, test in enumerate(tests, 1):
-        tell(Testing(test.name, number, len(tests)))
-        found = run_self_test(test, platform, runs_dir, cancelled=cancelled)
-        tested += found
-        tell(found)
+        tell(Testing(test.topic.name, number, len(tests)))
+        tested.append(run_self_test(test, platform, cancelled=cancelled))
+        tell(tested[-1:])
     return judge_modes(tested, platform)

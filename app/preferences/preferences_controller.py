@@ -21,7 +21,7 @@ from app.window.main_window import MainWindow
 from core.environments.places import environments_folder, keep_folder, models_folder
 from core.errors import RankdeckError
 from core.files.atomic import explained
-from core.machine.power import PowerSettings, keep_power_settings, read_power_settings
+from core.machine.keep_awake import PowerSettings, keep_power_settings, read_power_settings
 from core.measure.estimate.prices import Prices, keep_prices, read_prices
 from core.paths import (
     HUB_VARIABLES,

@@ -63,11 +63,11 @@ class WelcomeController(QObject):
         place = self._runs_dir
 
         def work() -> tuple[Platform, int | None, str]:
-            from core.environments.differences import present_differences
+            from core.environments.wanted import present_outdated_text
             from core.machine.drives import free_bytes
             from core.machine.platform import this_platform
 
-            return this_platform(), free_bytes(place), present_differences()
+            return this_platform(), free_bytes(place), present_outdated_text()
 
         def found(result: tuple[Platform, int | None, str]) -> None:
             self._platform, self._free_bytes, differences = result

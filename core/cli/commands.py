@@ -64,12 +64,9 @@ _LOCAL_RANK: Final = _value(
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of `rankdeck`: the function of its name in a module, which is imported when the command is asked for.
+    """A command of `rankdeck`: the function of its name in a module below `core.cli`.
 
-    Attributes:
-        module: Below `core.cli`: `rankdeck runs` needs no device library.
-        text: What --help says of it.
-        arguments: What it takes.
+    The module is imported when the command is asked for: `rankdeck runs` needs no device library.
     """
 
     name: str
@@ -265,25 +262,10 @@ COMMANDS: Final = (
         "doctor",
         "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
         (
-            add_train_flags,
-            _switch("--self-test", "Also compute on each device, connect two processes, measure the model."),
+            _RUNS_DIR,
+            _switch("--self-test", "Also compute on each device and connect two processes."),
             _value("--zip", "FILE", "Write diagnostics to FILE, without secrets."),
             _switch("--yes", "Write FILE without asking."),
-            _JSON,
-        ),
-    ),
-    Command(
-        "selftest",
-        "doctor",
-        "Try on this PC what no test machine can show, and write one file to send back.",
-        (
-            _RUNS_DIR,
-            _value(
-                "--out",
-                "FILE",
-                "The file to send back, without secrets. Default: %(default)s.",
-                default="rankdeck-selftest.zip",
-            ),
             _JSON,
         ),
     ),
@@ -302,12 +284,10 @@ COMMANDS: Final = (
             ),
             _value("name", "NAME", "The environment. make: by default after PyTorch.", nargs="?"),
             _value("--build", "BUILD", "Of PyTorch: auto, cpu, cu126, cu130, rocm7.2. Default: auto."),
-            _value("--extra", "NAME", "bpe, data, hf, rl or deepspeed.", action="append"),
+            _value("--extra", "NAME", "bpe, data, hf or rl.", action="append"),
             _value("--wheels", "PATH", "A folder of wheels; nothing is downloaded."),
             _value("--drive", "PATH", "make: a drive or folder for environments, models and new runs."),
             _value("--folder", "PATH", "Where environments are kept; make remembers it."),
-            _value("--models", "PATH", "make: where Hugging Face's downloads are kept."),
-            _value("--runs", "PATH", "make: where new runs are kept."),
             _switch("--dry-run", "make: say how large it is, and make nothing."),
             _switch("--all", "remove: all environments, and the one in use."),
             _JSON,

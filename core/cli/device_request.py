@@ -26,7 +26,7 @@ DDP_SPAWN: Final = "AIOS_DDP_SPAWN"
 def resolve_request(
     request: TrainRequest, available: Sequence[Device] | None = None
 ) -> tuple[ResolvedRun, tuple[str, ...]]:
-    """What is trained on this machine, and notes on how the flags were interpreted. `available`: see `plan_resume`.
+    """Resolve a request on this machine; also return notes on how the flags were interpreted.
 
     Raises:
         ConfigError, PreflightError: As `resolve`, `with_devices` and `with_ddp_spawn`.
@@ -44,7 +44,7 @@ def resolve_request(
 def with_devices(
     request: TrainRequest, available: Sequence[Device], cpus: Sequence[Device], platform: Platform
 ) -> tuple[RunConfig, tuple[str, ...]]:
-    """The config with its devices, and notes on how the flags were interpreted.
+    """Name a request's devices; also return notes on how the flags were interpreted.
 
     Raises:
         ConfigError: There are too few GPUs.
@@ -67,7 +67,7 @@ def with_devices(
 
 
 def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunConfig:
-    """`config` on the first `count` GPUs; raises `ConfigError`."""
+    """Take the first `count` GPUs; raises `ConfigError`."""
     if len(gpus) < count:
         where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
         raise ConfigError(
@@ -81,11 +81,7 @@ def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunC
 def with_ddp_spawn(
     request: TrainRequest, available: Sequence[Device], environment: Mapping[str, str]
 ) -> tuple[TrainRequest, tuple[str, ...]]:
-    """Understands `AIOS_DDP_SPAWN=1`: several devices train in mode ddp unless a mode was chosen.
-
-    Raises:
-        ConfigError: The devices cannot be found.
-    """
+    """Apply `AIOS_DDP_SPAWN=1`: several devices train in mode ddp unless a mode was chosen. Raises `ConfigError`."""
     config = request.config
     is_set = environment.get(DDP_SPAWN, "").strip().lower() in ("1", "true", "yes", "on")
     if not is_set or config.mode != Mode.AUTO or config.sync_every is not None or request.recipe.self_contained:

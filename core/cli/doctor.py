@@ -1,36 +1,30 @@
-"""`rankdeck doctor` and `selftest`: is this machine ready to train? Each line says how it is and what to do."""
+"""`rankdeck doctor`: checks this machine, with a next step for each problem."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from core.cli.device_request import resolve_request
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.doctor.diagnostics import DiagnosticsFile, gather, write_zip
-from core.doctor.finding import MODES, Finding, Level, answered, find_problems, merged, problems_text
-from core.doctor.fit import FIT
-from core.doctor.pc_tests import AWAKE, CounterWatch, check_awake
+from core.doctor.finding import MODES, Finding, Level, find_problems, merged, problems_text
 from core.doctor.quick import examine
 from core.doctor.self_tests import judge_modes, list_here, run_self_test
-from core.errors import PreflightError, RankdeckError, UsageError
+from core.errors import PreflightError, UsageError
 from core.formatting import byte_size
-from core.launch.command_line import request_from_arguments
-from core.launch.resolved import ResolvedRun
 from core.machine.platform import Platform, this_platform
 
 _LABELS: Final[Mapping[Level, str]] = {"ok": "OK", "warn": "WARN", "fail": "FAIL", "not_tried": "–"}
 
 
 def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Prints each finding; exit code 3 when one of them keeps runs from starting, 130 after Ctrl+C in a self-test."""
+    """Print each finding; exit code 3 when one of them keeps runs from starting, 130 after Ctrl+C in a self-test."""
     runs_dir, platform = chosen_runs_dir(arguments), this_platform()
     findings, interrupted = [], False
     for finding in examine(runs_dir, platform):
@@ -39,7 +33,7 @@ def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
             show_finding(finding, arguments, terminal)
     if arguments.self_test:
         with counted_interrupts() as interrupts:
-            tested = _run_self_tests(arguments, runs_dir, platform, terminal, interrupts)
+            tested = _run_self_tests(arguments, platform, terminal, interrupts)
         interrupted = interrupts.count > 0
         modes = judge_modes(tested, platform)
         for finding in modes:
@@ -58,40 +52,7 @@ def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return PreflightError.exit_code if any(finding.stops_runs for finding in findings) else 0
 
 
-def selftest(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Tries everything and writes one file to send back, whatever fails; Ctrl+C leaves out the rest, exit code 130."""
-    runs_dir, platform, out = chosen_runs_dir(arguments), this_platform(), Path(arguments.out)
-    write_zip((), out)  # refused now rather than after some minutes
-    findings: list[Finding] = []
-
-    def show(finding: Finding) -> None:
-        findings.append(finding)
-        show_finding(finding, arguments, terminal)
-
-    with counted_interrupts() as interrupts:
-        for finding in examine(runs_dir, platform):
-            show(finding)
-        show(answered(AWAKE, check_awake))
-        watch = CounterWatch()
-        for test in list_here(None, platform):
-            if not arguments.json:
-                terminal.progress(test.name)
-            for finding in run_self_test(test, platform, runs_dir, cancelled=lambda: interrupts.count > 0):
-                show(finding)
-        show(watch.close())
-        interrupted = interrupts.count > 0
-    more = {"counters.json": watch.last, "selftest.json": {"interrupted": interrupted}}
-    write_zip(gather(findings, None, platform, {}, more), out)
-    if arguments.json:
-        terminal.json([finding.as_dict() for finding in findings])
-    else:
-        show_problems(findings, terminal)
-        terminal.say(f"Written: {out.absolute()}. It holds these lines, versions and counters; please send it back.")
-    return INTERRUPTED_TWICE if interrupted else 0
-
-
 def show_finding(finding: Finding, arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Prints one line of the doctor, and what to do about it."""
     if arguments.json:
         return
     terminal.say(f"{_LABELS[finding.level]:4}  {finding.name}: {finding.text}")
@@ -100,7 +61,7 @@ def show_finding(finding: Finding, arguments: argparse.Namespace, terminal: Term
 
 
 def show_problems(findings: Sequence[Finding], terminal: Terminal) -> None:
-    """Prints what is wrong, each cause once with its remedy."""
+    """Print each cause once, with its remedy."""
     terminal.say("")
     terminal.say(problems_text(findings))
     for problem in find_problems(findings):
@@ -112,35 +73,20 @@ def show_problems(findings: Sequence[Finding], terminal: Terminal) -> None:
 
 
 def _run_self_tests(
-    arguments: argparse.Namespace, runs_dir: Path, platform: Platform, terminal: Terminal, interrupts: Interrupts
+    arguments: argparse.Namespace, platform: Platform, terminal: Terminal, interrupts: Interrupts
 ) -> list[Finding]:
-    """Each test's findings; an interrupt ends the one that runs, and the others are not tried."""
+    """Run the self-tests; an interrupt ends the one that runs, and the others are not tried."""
     found: list[Finding] = []
-    run, problem = _chosen_run(arguments)
-    for test in list_here(run, platform):
+    for test in list_here(platform):
         if not arguments.json:
-            terminal.progress(test.name)
-        for finding in run_self_test(test, platform, runs_dir, cancelled=lambda: interrupts.count > 0):
-            found.append(finding)
-            show_finding(finding, arguments, terminal)
-    if problem is not None:
-        found.append(problem)
-        show_finding(problem, arguments, terminal)
+            terminal.progress(test.topic.name)
+        found.append(run_self_test(test, platform, cancelled=lambda: interrupts.count > 0))
+        show_finding(found[-1], arguments, terminal)
     return found
 
 
-def _chosen_run(arguments: argparse.Namespace) -> tuple[ResolvedRun | None, Finding | None]:
-    """What the flags would train, or why nothing: MiniGPT with its defaults where there are none."""
-    try:
-        return resolve_request(request_from_arguments(arguments))[0], None
-    except UsageError:
-        raise
-    except RankdeckError as error:
-        return None, replace(FIT.not_tried(error.cause), next_step=error.next_step)
-
-
 def _save(files: tuple[DiagnosticsFile, ...], path: Path, arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Lists what would be written, and writes it if the person agrees."""
+    """List the files, and write them if the person agrees."""
     terminal.quiet = terminal.quiet or arguments.json
     terminal.say(f"Diagnostics for {path}:")
     terminal.table(("FILE", "SIZE"), [(item.name, byte_size(item.size)) for item in files])

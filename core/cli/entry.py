@@ -16,7 +16,7 @@ from typing import Final
 
 import core
 from core.cli.commands import COMMANDS
-from core.cli.parser import parse, repeated_flags
+from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError, UsageError
 from core.files.long_paths import is_too_long
@@ -30,10 +30,7 @@ DEFECT_LOG: Final = "rankdeck-errors.log"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command.
-
-    Args:
-        argv: Its arguments, without the program's name; None: this process's.
+    """Run one command.
 
     Returns:
         The exit code: 0 done, 1 the run failed, 2 bad arguments, config or state file, 3 a check of this machine
@@ -69,8 +66,6 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
         if isinstance(value, str) and len(value) > LONGEST_PATH:
             raise _too_long(value)
     terminal.quiet = any(getattr(arguments, name, False) for name in ("json", "csv", "detach"))
-    for flag in repeated_flags(argv):
-        terminal.warn(f"{flag} is given more than once; the last one counts.")
     command = next(command for command in COMMANDS if command.name == arguments.command)
     module = importlib.import_module(f"core.cli.{command.module}")
     code: int = getattr(module, arguments.command)(arguments, terminal)
@@ -78,7 +73,6 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
 
 
 def _name_too_long(error: Exception) -> UsageError | None:
-    """The error for an argument that is too long for a file name on any system."""
     return _too_long(str(error.filename)) if isinstance(error, OSError) and is_too_long(error) else None
 
 
@@ -91,7 +85,7 @@ def _too_long(name: str) -> UsageError:
 
 
 def _defect(error: Exception) -> RankdeckError:
-    """An unforeseen error, with its traceback saved in a file."""
+    """Save an unforeseen error with its traceback in a file, and name that file."""
     text = time.strftime("%Y-%m-%d %H:%M:%S ") + " ".join(sys.argv) + "\n" + "".join(traceback.format_exception(error))
     message = f"{type(error).__name__}: {str(error).rstrip('.') or 'no message'}."
     for folder in (default_runs_dir(), Path(tempfile.gettempdir())):

@@ -7,12 +7,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
-from core.environments.differences import differences_text, find_differences
 from core.environments.downloads import CancelledError
 from core.environments.make import check_disk, look
 from core.environments.make import make as make_environment
@@ -30,7 +30,7 @@ from core.environments.record import (
     read_environment,
     remove,
 )
-from core.environments.wanted import BUILDS, default_name, wanted_for
+from core.environments.wanted import BUILDS, default_name, outdated_text, wanted_for
 from core.errors import UsageError, sentences
 from core.formatting import UNKNOWN, byte_size, listed, moment
 from core.machine.drives import drive_of, free_bytes
@@ -39,7 +39,7 @@ from core.training_python import training_python, why_variable_unused
 
 
 def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Does what is asked; exit code 130 after Ctrl+C, which leaves what has arrived for the next time."""
+    """Carry out an action; exit code 130 after Ctrl+C, which keeps the downloads so far for the next time."""
     parents = (_path(arguments.folder),) if arguments.folder else environment_folders()
     if arguments.all:
         return _remove_all(arguments, parents, terminal)
@@ -57,7 +57,7 @@ def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _remove(environment: Environment, terminal: Terminal) -> None:
-    """Removes one; what a program holds of it is said, and goes with the next removal or making."""
+    """Remove an environment; files that a program holds go with the next removal or making."""
     if remove(environment):
         parent = environment.folder.parent
         terminal.warn(
@@ -90,8 +90,6 @@ def _make(arguments: argparse.Namespace, terminal: Terminal) -> int:
         try:
             plan = _find_sizes(wanted, choice, terminal, lambda: interrupts.count > 0)
             if arguments.dry_run:
-                if arguments.json:
-                    terminal.json(_sizes(plan, wanted, choice))
                 return 0
             if plan is not None:
                 check_disk(plan, wanted.folder)
@@ -112,19 +110,15 @@ def _make(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _places(arguments: argparse.Namespace) -> Places:
-    """Where things are to be kept: on the drive that is named, each in the folder that is named for it."""
+    """The folders that the flags name: a drive for all three, or one for environments."""
     places = current_places()
     if arguments.drive:
         places = places_on(_path(arguments.drive), places)
-    return Places(
-        _path(arguments.folder) if arguments.folder else places.environments,
-        _path(arguments.models) if arguments.models else places.models,
-        _path(arguments.runs) if arguments.runs else places.runs,
-    )
+    return replace(places, environments=_path(arguments.folder)) if arguments.folder else places
 
 
 def _find_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelled: Callable[[], bool]) -> Plan | None:
-    """What is downloaded and how much room there is, before anything is; None where no pip here can tell."""
+    """Print the download's size and the free room; None where no pip here can tell before it downloads."""
     terminal.say(sentences(f"{choice.title}.", choice.reason, choice.advice))
     terminal.progress("Asking for sizes")
     try:
@@ -135,20 +129,6 @@ def _find_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancell
     room = f"{byte_size(free)} free on {drive_of(wanted.folder)}"
     terminal.say(f"{'Download: size unknown. Installed: size unknown.' if plan is None else plan.text} {room}")
     return plan
-
-
-def _sizes(plan: Plan | None, wanted: Wanted, choice: BuildChoice) -> dict[str, object]:
-    """Sizes for programs; null is unknown."""
-    return {
-        "build": choice.tag,
-        "reason": choice.reason,
-        "advice": choice.advice,
-        "folder": str(wanted.folder),
-        "files": None if plan is None else len(plan.wheels),
-        "download_bytes": None if plan is None or plan.unknown else plan.download,
-        "installed_bytes": None if plan is None else plan.installed,
-        "free_bytes": free_bytes(wanted.folder),
-    }
 
 
 def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:
@@ -178,7 +158,7 @@ def _list(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Term
         terminal.say(f"There are no environments in {parents[0]}. Make one: rankdeck environment make")
     terminal.say(sentences(f"Runs are trained with {training_python().executable}.", why_variable_unused()))
     for one in found:
-        if one.is_chosen and (text := differences_text(find_differences(one))):
+        if one.is_chosen and (text := outdated_text(one)):
             terminal.say(f"{one.name}: {text} Make another one beside it: rankdeck environment make NAME")
     return 0
 

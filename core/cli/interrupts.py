@@ -1,4 +1,4 @@
-"""Ctrl+C counted instead of raised: the first asks for a stop, the second for an end."""
+"""Counts Ctrl+C instead of raising: the first asks for a stop, the second for an end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """How often this command was asked to end: Ctrl+C, and what `kill` or a closing terminal sends.
+    """Counts requests to end this command: Ctrl+C, and signals of `kill` or a closing terminal.
 
     Args:
         alike: A second signal counts only if it is the same as the first: one Ctrl+C at a launcher may reach its
@@ -23,18 +23,17 @@ class Interrupts:
 
     @property
     def count(self) -> int:
-        """How often."""
         counts = self._received.values()
         return max(counts, default=0) if self._alike else sum(counts)
 
     def note(self, number: int, _frame: FrameType | None = None) -> None:
-        """Counts a signal; it is also a signal's handler."""
+        """Count a signal; also a signal's handler."""
         self._received[number] += 1
 
 
 @contextmanager
 def counted_interrupts(*, alike: bool = False) -> Iterator[Interrupts]:
-    """Counts interrupts while the block runs; before and after it they act as usual. `alike`: see `Interrupts`."""
+    """Count interrupts while the block runs; before and after it they act as usual."""
     interrupts = Interrupts(alike=alike)
     names = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]

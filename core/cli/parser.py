@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Final, NoReturn
@@ -33,26 +32,11 @@ class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` that raises instead of printing and exiting; --help still prints."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises argparse's message as a `UsageError`."""
         raise UsageError(_sentence(message), self._next_step(message), title="Invalid command")
 
     def flags(self) -> dict[str, bool]:
-        """Its flags, and whether a value follows."""
+        """Its flags; True where a value follows."""
         return {flag: action.nargs != 0 for flag, action in self._option_string_actions.items()}
-
-    def repeated(self, arguments: Sequence[str]) -> list[str]:
-        """The flags among `arguments` that stand there more than once and take one value."""
-        counts: Counter[argparse.Action] = Counter()
-        following = iter(arguments)
-        for argument in following:
-            name, equals, _ = argument.partition("=")
-            action = self._option_string_actions.get(name)
-            if action is None or isinstance(action, argparse._AppendAction):
-                continue
-            counts[action] += 1
-            if action.nargs != 0 and not equals:
-                next(following, None)
-        return [action.option_strings[0] for action, count in counts.items() if count > 1]
 
     def _next_step(self, message: str) -> str:
         wrong = re.search(r"(?:unrecognized arguments|ambiguous option): (--?[\w-]+)", message)
@@ -74,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """`argv` (without the program's name) as a namespace; `command` is the command's name.
+    """Parse a command line without the program's name; `command` is the command's name.
 
     Raises:
         UsageError: They are invalid.
@@ -85,14 +69,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if rest:
         commands.get(arguments.command, parser).error(f"unrecognized arguments: {' '.join(rest)}")
     return arguments
-
-
-def repeated_flags(argv: Sequence[str]) -> list[str]:
-    """The flags of a command line that `parse` takes which are given several times, though only the last one counts."""
-    _, commands = _build()
-    arguments = _translated(argv, commands)
-    command = commands.get(arguments[0]) if arguments else None
-    return [] if command is None else command.repeated(arguments[: end_of_flags(arguments, command.flags())])
 
 
 def _translated(argv: Sequence[str], commands: Mapping[str, Parser]) -> list[str]:
@@ -119,7 +95,6 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 
 
 def _sentence(message: str) -> str:
-    """argparse's message as a sentence."""
     for pattern, sentence in _SENTENCES:
         found = re.match(pattern, message)
         if found is not None:
@@ -128,7 +103,7 @@ def _sentence(message: str) -> str:
 
 
 def translate_aliases(arguments: Sequence[str]) -> list[str]:
-    """AI-OS's ``train-actv1`` and ``hrm-hf train-actv1`` as ``train --recipe actv1``.
+    """Translate AI-OS's ``train-actv1`` and ``hrm-hf train-actv1`` into ``train --recipe actv1``.
 
     `torch.distributed.launch` puts its ``--local-rank=N`` in front of the command; it comes behind it.
     """
@@ -143,7 +118,7 @@ def translate_aliases(arguments: Sequence[str]) -> list[str]:
 
 
 def with_dashes(arguments: Sequence[str], takes_value: Mapping[str, Mapping[str, bool]]) -> list[str]:
-    """Flags written with underscores (``--batch_size``) with dashes, where that is a flag of the command."""
+    """Write flags such as ``--batch_size`` with dashes, where that is a flag of the command."""
     flags = takes_value.get(arguments[0], {}) if arguments else {}
     end = end_of_flags(arguments, flags)
     return [_dashed(argument, flags) if place < end else argument for place, argument in enumerate(arguments)]
@@ -156,7 +131,7 @@ def _dashed(argument: str, flags: Collection[str]) -> str:
 
 
 def end_of_flags(arguments: Sequence[str], flags: Mapping[str, bool]) -> int:
-    """Where the command's own arguments end; those of a script follow, and are not ours to read."""
+    """The place after the command's own arguments; those of a script follow, and are not ours to read."""
     if list(arguments[:1]) != [_SCRIPT_COMMAND]:
         return len(arguments)
     place = 1

@@ -1,4 +1,4 @@
-"""`rankdeck train` and `rankdeck resume`: start a run's host, follow it, and report how it ended."""
+"""`rankdeck train` and `rankdeck resume`: start a run's host, follow it, and report its outcome."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_
 
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Starts a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
+    """Start a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
     check_slurm_arguments(arguments)
     if arguments.slurm is not None:
         from core.cli.slurm import submit_train  # here: a run on this computer needs none of it
@@ -103,7 +103,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _fit_note(run: ResolvedRun) -> str:
-    """Why the run does not fit into memory, as far as that is known at once."""
+    """The reason that the run does not fit into memory, as far as it is known at once."""
     from core.measure.estimate.free import free_now  # here: other commands need none of it
     from core.measure.estimate.overview import fit_note
 
@@ -123,7 +123,7 @@ def _given_place(arguments: argparse.Namespace) -> DistributedConfig | None:
 
 
 def _check_not_launched(place: DistributedConfig | None) -> None:
-    """Refuses another machine for a process that a launcher has given a place here."""
+    """Refuse another machine for a process that a launcher has given a place here."""
     if place is not None:
         raise UsageError(
             "This process was started by a launcher, so its rank is on this computer.",
@@ -148,7 +148,7 @@ def _start(
     *,
     keeps_batch: bool = False,
 ) -> tuple[RunStore, Checked]:
-    """Checks a request and starts its run's host; `keeps_batch`: the global batch stays when machines are lost."""
+    """Check a request and start its run's host; `keeps_batch`: the global batch stays when machines are lost."""
     with WaitingHost() as host:
         try:
             checked = check_request(request, runs_dir, available)
@@ -172,7 +172,7 @@ def _headline(checked: Checked) -> str:
 
 
 def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Namespace) -> DatasetError:
-    """`error`, or a clearer one if a config file from another machine names data that is not here.
+    """Return a clearer error if a config file from another machine names data that is not here.
 
     A run's run.toml contains the data's absolute path on the machine that created it.
     """
@@ -187,7 +187,7 @@ def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Name
 
 
 def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Device] | None = None) -> Checked:
-    """Checks a request against this machine; changes nothing. `available`: see `plan_resume`."""
+    """Check a request against this machine; changes nothing. `available`: see `plan_resume`."""
     run, notes = resolve_request(request, available)
     checked = check(run, runs_dir, request.run_dir)
     return replace(checked, notes=(*notes, *checked.notes))
@@ -263,7 +263,7 @@ def _launched(
 
 
 def _nodes_of_worker() -> str | None:
-    """With how many machines the run of this worker trains; None where torchrun alone has started it."""
+    """The number of machines that this worker's run trains with; None where torchrun alone has started it."""
     job = NodeJob.from_env(os.environ)
     return None if job is None else job.count.text
 
@@ -284,7 +284,7 @@ def _plan(
     terminal: Terminal,
     available: Sequence[Device] | None = None,
 ) -> ResumePlan:
-    """The plan, shown, and its code accepted unless the plan is all that is asked for."""
+    """Show the plan, and have its code accepted unless the plan is all that is asked for."""
     plan = plan_resume(arguments.path, runs_dir, changes, available=available, accept_code=arguments.trust_recipe)
     for line in plan.lines():
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
@@ -297,13 +297,13 @@ def _plan(
 
 
 def _resume(plan: ResumePlan) -> tuple[RunStore, int]:
-    """Resumes a run; also returns how much of its metrics is not new."""
+    """Resume a run; also return how much of its metrics is not new."""
     offset = 0 if plan.run_dir is None else whole_bytes(RunStore(plan.run_dir).metrics)
     return resume_run(plan), offset
 
 
 def _follow(store: RunStore, arguments: argparse.Namespace, terminal: Terminal, offset: int = 0) -> int:
-    """Stays until the run ends, or prints its id where it is to be left to its host."""
+    """Follow the run to its end, or print its id where it is detached."""
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0
@@ -322,20 +322,11 @@ def _plan_text(checked: Checked) -> str:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Starts a script of the user's own as a new run."""
     return train(parse(train_argv(arguments, Path.cwd())), terminal)
 
 
 def train_argv(arguments: argparse.Namespace, folder: Path) -> list[str]:
-    """The arguments of `rankdeck train` that do the same.
-
-    Args:
-        arguments: Those of `rankdeck run`.
-        folder: The current folder, in which the script runs, as with python.
-
-    Raises:
-        UsageError: No script is named.
-    """
+    """Translate `rankdeck run` into the arguments of `rankdeck train`; raises `UsageError` without a script."""
     rest = list(arguments.script_argv)
     if arguments.module is None:
         if not rest or rest[0] == "--":

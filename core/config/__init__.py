@@ -1,4 +1,4 @@
-"""A run's settings: `RunConfig`, its fields' meaning and limits, its file formats and its flags."""
+"""A run's settings: `RunConfig`, the limits of its fields, its file formats and its flags."""
 
 from core.config.run_config import RunConfig
 

@@ -13,7 +13,7 @@ from core.errors import ConfigError
 
 
 def split_arguments(text: str, option: str = "arguments") -> list[str]:
-    """Splits a line into arguments.
+    """Split a line into arguments.
 
     Blanks separate; ``"…"``, and ``'…'`` at an argument's beginning or behind ``=``, hold together. Before a double
     quote backslashes count as in Windows programs (``\\"`` is a quote, ``\\\\"`` a backslash and the end); elsewhere
@@ -62,12 +62,12 @@ def split_arguments(text: str, option: str = "arguments") -> list[str]:
 
 
 def join_arguments(arguments: Sequence[str]) -> str:
-    """Arguments as a line that `split_arguments` reads back."""
+    """Join arguments into a line that `split_arguments` reads back."""
     return " ".join(quoted(word) if re.search(r"[\s\"']", word) or not word else word for word in arguments)
 
 
 def quoted(word: str) -> str:
-    """`word` in double quotes by Windows' rules: a leading blank makes list2cmdline quote whatever it holds."""
+    """Quote a word by Windows' rules: a leading blank makes list2cmdline quote any word."""
     return '"' + subprocess.list2cmdline([" " + word])[2:]
 
 

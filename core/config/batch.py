@@ -16,7 +16,7 @@ MOST_HALVINGS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How one optimizer step's samples are shared out; `global_` = `micro` × `ranks` × `accumulation`.
+    """The distribution of one optimizer step's samples; `global_` = `micro` × `ranks` × `accumulation`.
 
     Attributes:
         micro: Samples that one rank works on at once.
@@ -31,7 +31,6 @@ class Batch:
 
     @classmethod
     def of(cls, micro: int, ranks: int, accumulation: int) -> Batch:
-        """The batch of `ranks` that train in step."""
         return cls(micro, ranks, accumulation, micro * ranks * accumulation)
 
     def halved(self) -> Batch | None:
@@ -45,11 +44,10 @@ class Batch:
 
 
 def resolve_batch(config: RunConfig, ranks: int, *, keep_global: bool = False) -> Batch:
-    """The batch that `config` requests on `ranks` ranks.
+    """Work out the batch on `ranks` ranks that train in step.
 
     Args:
         config: Any of micro-batch, accumulation and global batch may be missing.
-        ranks: Ranks that train in step.
         keep_global: The numbers fitted other ranks: accumulation, then the micro-batch give way to the global batch.
 
     Raises:
@@ -67,7 +65,6 @@ def resolve_batch(config: RunConfig, ranks: int, *, keep_global: bool = False) -
 
 
 def nearest_batch(wanted: int, ranks: int) -> int:
-    """The global batch nearest to `wanted` that these ranks can share evenly."""
     return max(1, (wanted + ranks // 2) // ranks) * ranks
 
 

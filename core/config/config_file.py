@@ -1,8 +1,8 @@
 """Config files: reads TOML, YAML and JSON, writes TOML and JSON, with the format's version.
 
 A file's keys are the flags' names, with dashes or underscores; sections one level deep are only headings,
-except ``[options]``, which holds the recipe's own fields, and ``[env]``, which holds
-environment variables. What the keys mean is `core.config.layers`'s business.
+except ``[options]``, which holds the recipe's own fields, and ``[env]``, which holds environment variables.
+`core.config.layers` interprets them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_FILE_BYTES: Final = 1 << 20
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The keys and values of a .toml, .yaml, .yml or .json file, in today's version, still unchecked.
+    """Read the unchecked keys and values of a .toml, .yaml, .yml or .json file, in today's version.
 
     Raises:
         ConfigError: Not there, unreadable, not what its suffix says, or written by a newer version; names the line
@@ -53,11 +53,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def without_version(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """`values` without the format's version.
-
-    Raises:
-        ConfigError: The version is newer than ours, or no version at all.
-    """
+    """Remove the format's version; raises `ConfigError` if it is newer than ours, or no version at all."""
     written = values.get(VERSION_KEY, VERSION)
     if isinstance(written, bool) or not isinstance(written, int) or written < 1:
         raise _broken(path, f"{VERSION_KEY} = {written!r} is not a format version", f"Write {VERSION_KEY} = {VERSION}.")
@@ -71,7 +67,7 @@ def without_version(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def find_line(path: Path, key: str) -> int | None:
-    """The line of `path` that sets `key` (with dashes or underscores), counted from 1; None if it can't be told."""
+    """Find the line that sets `key` (with dashes or underscores), counted from 1."""
     pattern = re.compile(r"""\s*["']?""" + re.escape(key).replace("_", "[-_]") + r"""["']?\s*[:=]""")
     try:
         lines = read_utf8(path).splitlines()
@@ -81,7 +77,7 @@ def find_line(path: Path, key: str) -> int | None:
 
 
 def written_number(path: Path, key: str, value: float) -> str:
-    """A number as it stands in a file: the parsers take ``1.000`` for 1 before anybody can ask. Empty: not found."""
+    """Find a number's text in a file: the parsers take ``1.000`` for 1 before anybody can ask. Empty: not found."""
     name = re.escape(key).replace("_", "[-_]")
     pattern = re.compile(rf"""^[^#\n]*?(?<![\w-]){name}["']?\s*[:=]\s*(?P<number>[-+\d.eE]+)""", re.MULTILINE)
     try:
@@ -113,7 +109,7 @@ def _read_text(path: Path) -> str:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; TOML refuses a key that stands there twice by itself, and of JSON's the last would count."""
+    """Refuse a key that stands there twice, as TOML does; of JSON's the last would count."""
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -138,12 +134,9 @@ def _broken(path: Path, what: str, next_step: str) -> ConfigError:
 
 
 def to_toml(config: RunConfig) -> str:
-    """`config` as a TOML file. It holds every field, so that it means the same in a later version with other defaults.
+    """Write every field as TOML, so that the file means the same in a later version with other defaults.
 
-    TOML has no null: an empty field is ``""``.
-
-    Raises:
-        ConfigError: A text holds what is not Unicode (a file name that is not UTF-8).
+    TOML has no null: an empty field is ``""``. Raises `ConfigError` for a file name that is not UTF-8.
     """
     values, options = config.sorted_values()
     env = values.pop("env")
@@ -156,7 +149,7 @@ def to_toml(config: RunConfig) -> str:
 
 
 def to_json(config: RunConfig) -> str:
-    """`config` as a JSON file, empty fields as null."""
+    """Write every field as JSON, empty fields as null."""
     values, options = config.sorted_values()
     return json.dumps({VERSION_KEY: VERSION, **values, "options": options}, indent=2) + "\n"
 

@@ -21,7 +21,7 @@ def is_cpu(text: str) -> bool:
 
 
 def with_counts(texts: Sequence[str]) -> tuple[str, ...]:
-    """`texts` with a lone ``cpu:N``, N from 1 up, written as the count that it means: ``cpuxN``."""
+    """Write a lone ``cpu:N``, N from 1 up, as the count ``cpuxN``."""
     cpus = [text for text in texts if is_cpu(text)]
     found = _CPU.fullmatch(cpus[0]) if len(cpus) == 1 else None
     if found is None or found[1] != ":" or int(found[2]) == 0:
@@ -30,7 +30,7 @@ def with_counts(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def count_notes(texts: Sequence[str]) -> tuple[str, ...]:
-    """What a lone ``cpu:N`` was taken for, in a sentence; nothing where there is none."""
+    """Explain in a sentence that a lone ``cpu:N`` was read as a count."""
     return tuple(
         f"{old} is read as a count, as in earlier versions: write {new} to count CPU devices. cpu:0,cpu:1 names them."
         for old, new in zip(texts, with_counts(texts), strict=True)
@@ -39,11 +39,7 @@ def count_notes(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def cpu_numbers(text: str) -> list[int]:
-    """The numbers of the CPU devices that one text (of `with_counts`) means.
-
-    Raises:
-        ConfigError: It counts no device, or more than there can be.
-    """
+    """The numbers of the CPU devices in one text of `with_counts`; raises `ConfigError` for an impossible count."""
     found = _CPU.fullmatch(text)
     if found is None or found[1] is None:
         return [0]
@@ -70,7 +66,7 @@ def cpu_texts(numbers: Sequence[int]) -> tuple[str, ...]:
 
 
 def count_devices(texts: Sequence[str]) -> int:
-    """How many devices these texts stand for, GPUs included."""
+    """Count devices, GPUs included."""
     return sum(len(cpu_numbers(text)) if is_cpu(text) else 1 for text in with_counts(texts))
 
 

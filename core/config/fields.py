@@ -33,7 +33,7 @@ def is_unset(text: str) -> bool:
 
 
 class Needs(StrEnum):
-    """What a run must have for a setting to have an effect; the value ends the sentence "… has an effect …"."""
+    """A run's requirement for a setting to have an effect; the value ends the sentence "… has an effect …"."""
 
     DDP = "in mode ddp and with PyTorch's own ZeRO stage 1 only"
     EXCHANGE = "only where devices exchange tensors, which they don't in this run"
@@ -48,27 +48,29 @@ class FieldSpec:
 
     Attributes:
         name: Key in `RunConfig` (or in its `options`) and, with dashes, the flag's name.
-        type: How it is entered and stored; "variables" is NAME=VALUE, any number of times.
-        default: The value when nothing is said; None leaves it to be worked out.
+        type: "variables" is NAME=VALUE, any number of times.
+        default: None leaves it to be worked out.
         minimum, maximum: Inclusive limits of a number.
-        choices: What a "choice" may be.
         former: Choices of earlier versions: runs that have them are listed and shown, and refused at a start.
         help: One or two plain sentences: what it does and when to change it.
         unit: Shown behind the value ("samples", "s", …).
         common: True puts it in the first, unfolded part of the form.
-        group: The heading that it stands under in the form. Empty: the recipe's title for a field of a recipe; for a
-            setting, the form has another place, or none.
-        optional: True when it may be left empty.
-        picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
-        patterns: Which files that button shows first, for example "*.py *.pyw".
-        modes: The modes in which it means something; empty: in all of them.
-        when: Another field and what that must hold for this one to mean something: a text or several (``"a|b"``),
-            ``"!text"`` (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
-        instead: What happens where it has no effect, as a sentence. A form shows it beside the field.
-        changes: What of a resumed run it may change: how it trains, its batch, or when it stops; empty: nothing.
-        effect: What such a change does, as a sentence of the resume's plan.
-        empty: What it means to leave it empty, in a word or two for the form.
-        names: Values and what the form calls them, which offers these to choose from.
+        group: Its heading in the form. Empty: the recipe's title for a field of a recipe; for a setting, the form
+            has
+            another place, or none.
+        optional: It may be left empty.
+        picks: The offer of the button beside a path: any name, also of a new file; an existing file; a folder.
+        patterns: Files that this button shows first, for example "*.py *.pyw".
+        modes: The modes in which it has a meaning; empty: in all of them.
+        when: Another field and the value with which this one has a meaning: a text or several (``"a|b"``),
+            ``"!text"``
+            (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
+        instead: A sentence in the form where it has no effect.
+        changes: Its effect on a resumed run: how it trains, its batch, or when it stops; empty: it cannot be
+            changed.
+        effect: A sentence of the resume's plan on such a change.
+        empty: The meaning of an empty field, in a word or two for the form.
+        names: Values and their names in the form, which offers these to choose from.
     """
 
     name: str
@@ -96,16 +98,12 @@ class FieldSpec:
     names: tuple[tuple[str, str], ...] = ()
 
     def matters(self, texts: Mapping[str, str]) -> bool:
-        """Whether what the other field (`when`) holds leaves this one a meaning; without that field it does."""
+        """True if the other field (`when`) leaves this one a meaning; without that field it does."""
         name, wanted = self.when
         return name not in texts or matches(texts[name], wanted)
 
     def check(self, value: FieldValue) -> FieldValue:
-        """`value` in this field's type.
-
-        Raises:
-            ConfigError: Wrong type, out of range, or not one of the choices; names the field and what is allowed.
-        """
+        """Return `value` in this field's type; raises `ConfigError` with the allowed values."""
         if self.type == "variables":
             return read_variables({} if value is None else value)
         if value is None or value == "" or (self.optional and isinstance(value, str) and is_unset(value)):
@@ -129,7 +127,7 @@ class FieldSpec:
         return value
 
     def parse(self, text: str) -> FieldValue:
-        """`text` as typed in a form or on a command line, checked; raises `ConfigError`."""
+        """Check a text from a form or a command line; raises `ConfigError`."""
         text = text.strip()
         if self.optional and is_unset(text):
             return None
@@ -142,7 +140,7 @@ class FieldSpec:
         return self.check(self._parsed_number(text))
 
     def text(self, value: FieldValue) -> str:
-        """`value` as `parse` reads it back: the shortest text that gives the same value."""
+        """The shortest text that `parse` reads back as `value`."""
         if isinstance(value, Mapping):
             return variable_lines(value)
         if value is None:
@@ -177,7 +175,7 @@ class FieldSpec:
         return ConfigError(self.name, f"{self.label} ({self.name}): {what}.", instead or f"Give {self.allowed()}.")
 
     def allowed(self) -> str:
-        """The values that are allowed, as text: "a whole number from 1 to 64"."""
+        """The allowed values as text: "a whole number from 1 to 64"."""
         if self.type == "choice":
             return "one of " + ", ".join(self.choices)
         if self.type == "bool":
@@ -197,7 +195,7 @@ class FieldSpec:
 
 
 def matches(text: str, wanted: str) -> bool:
-    """Whether a field's text is among those wanted; see `FieldSpec.when`."""
+    """Compare a field's text with a `FieldSpec.when`."""
     if wanted == "*":
         return bool(text)
     return text not in wanted[1:].split("|") if wanted.startswith("!") else text in wanted.split("|")
@@ -224,19 +222,10 @@ def setting(
     group: str = "System",
     **others: Any,
 ) -> Any:
-    """Declares a dataclass field together with all that form, command line, files and docs need to know of it.
+    """Declare a dataclass field with everything that form, command line, files and docs need to know of it.
 
     Its name and its type are those of the dataclass field: ``int | None`` is a number that may be left empty, a
-    ``Mapping`` is environment variables.
-
-    Args:
-        default: See `FieldSpec`.
-        label: See `FieldSpec`.
-        help: See `FieldSpec`.
-        limits: Its minimum and maximum.
-        path: The text is a path.
-        group: See `FieldSpec`.
-        **others: More attributes of `FieldSpec`.
+    ``Mapping`` is environment variables. `limits` are minimum and maximum; the others are attributes of `FieldSpec`.
     """
     kind: FieldType = "path" if path else "choice" if "choices" in others else "str"
     minimum, maximum = limits or (None, None)

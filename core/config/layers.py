@@ -137,7 +137,7 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
 
 
 def read_deepspeed_config(path: Path) -> str:
-    """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere."""
+    """Read a DeepSpeed configuration: it goes with the run, which may be started again elsewhere."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ConfigError("deepspeed_config", f"{path} is larger than 1 MiB.", "Name a JSON file of settings.")

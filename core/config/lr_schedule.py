@@ -1,10 +1,9 @@
-"""Learning-rate schedule: where each step stands in it, also after a resume with other limits, ranks or batches.
+"""Learning-rate schedule: the rate at each step, also after a resume with other limits, ranks or batches.
 
-A schedule is laid out over the steps that a run is planned to have. Resumed on two devices in step instead of one, or
-independently, what is left of the data makes another number of steps; `--steps` and `--epochs` ask for another. The
-rule: the rate continues from where it stands, and what is left of its schedule is stretched or squeezed over the steps
-that are left, so that it neither jumps nor ends early or late. Once the schedule is through, the rate stays at its end.
-`CHOICES` names the other ways to continue under a new limit.
+A schedule is laid out over the steps that a run is planned to have. A resume on other devices, in another mode or with
+another `--steps` or `--epochs` changes that number. The rule: the rate continues from its present value, and the rest
+of the schedule is stretched or squeezed over the steps that are left, so that it neither jumps nor ends early or late.
+After the schedule's end the rate stays there. `CHOICES` names the other ways to continue under a new limit.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ class Schedule:
     """Places of steps in a schedule.
 
     Attributes:
-        ends: The step after which nothing is left to do.
+        ends: The last planned step.
         from_step: Places go on evenly from this step,
         from_place: which has this place, to `length` at `ends`.
-        choice: How it came to continue under them, of `CHOICES`.
+        choice: The way in which it came to continue under them, of `CHOICES`.
         scale: Its peak as a share of the run's.
     """
 
@@ -65,23 +64,16 @@ class Schedule:
         return cls(ends, float(ends), asked=tuple(asked), choice=choice)
 
     def place(self, step: int) -> float:
-        """The place of step number `step` (1-based)."""
         span = self.ends - self.from_step
         pace = (self.length - self.from_place) / span if span > 0 else 1.0
         return self.from_place + (step - self.from_step) * pace
 
     def share(self, step: int, curve: Curve) -> float:
-        """The rate of step number `step` as a share of the run's peak."""
+        """The rate of step number `step` (1-based) as a share of the run's peak."""
         return self.scale * curve(self.place(step), self.length, self.warms_up)
 
     def resumed(self, planned: Schedule, step: int, curve: Curve) -> Schedule:
-        """This schedule as a run continues it after `step` steps.
-
-        Args:
-            planned: What would be laid out now, for what is asked now.
-            step: Steps done.
-            curve: The run's.
-        """
+        """Continue this schedule after `step` steps; `planned` is the schedule for the settings of now."""
         if (planned.asked, planned.choice) != (self.asked, self.choice) and step > 0:
             no_jump = planned.choice == CONTINUE and self.share(step, curve) == planned.share(step, curve)
             if planned.choice == REPLAN or no_jump:
@@ -109,5 +101,5 @@ class Schedule:
 
 
 def saved_schedule(values: Mapping[str, Any] | None) -> Schedule | None:
-    """What `Schedule.as_dict` gave; None for a checkpoint that says nothing of it."""
+    """Read `Schedule.as_dict`; None for a checkpoint without one."""
     return None if values is None else Schedule(**{**values, "asked": tuple(values["asked"])})

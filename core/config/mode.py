@@ -1,4 +1,4 @@
-"""`Mode`: how several devices share a run's work, and its traits, which everything else asks."""
+"""`Mode`: the way in which devices share a run's work, and its traits, which everything else asks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, Final, Self
 
 @dataclass(frozen=True, slots=True)
 class ModeTraits:
-    """What distinguishes a mode: all that estimates, the doctor, New run and Resume know of it.
+    """The differences of a mode for estimates, the doctor, New run and Resume.
 
     Attributes:
         value: Its name in files and behind ``--mode``.
         label: Its name inside a sentence.
-        summaries: What it does, for the doctor: a sentence for each of `stages`.
+        summaries: Its description in the doctor: a sentence for each of `stages`.
         button: Its button in New run; empty: it has none.
-        meaning: What it does, below that button.
-        program_meaning: The same of a recipe that runs a program of its own; empty: `meaning`.
+        meaning: Its description below that button.
+        program_meaning: The same for a recipe that runs a program of its own; empty: `meaning`.
         is_connected: Ranks exchange tensors at every step.
         is_apart: Each rank trains a model of its own.
-        stages: What it can shard, as stages of ZeRO; 0 is nothing.
+        stages: The stages of ZeRO by which it can shard; 0 is nothing.
         by_deepspeed: DeepSpeed can shard instead of PyTorch.
     """
 
@@ -38,7 +38,7 @@ class ModeTraits:
 
 
 class Mode(StrEnum):
-    """How devices share the work, by its name in files and behind ``--mode``.
+    """A mode, by its name in files and behind ``--mode``.
 
     `AUTO` can only be requested: `core.launch` turns it into one of the others.
     """
@@ -105,12 +105,10 @@ class Mode(StrEnum):
 
     @property
     def label(self) -> str:
-        """What people call it, for use inside a sentence."""
         return self.traits.label
 
     @property
     def is_connected(self) -> bool:
-        """Ranks exchange tensors at every step."""
         return self.traits.is_connected
 
     @property
@@ -120,7 +118,6 @@ class Mode(StrEnum):
 
     @property
     def is_apart(self) -> bool:
-        """Each rank trains a model of its own, on chunks of its own."""
         return self.traits.is_apart
 
     @property
@@ -133,17 +130,17 @@ class Mode(StrEnum):
         return next(one for one in self.variants if one.stage in (0, zero_stage))
 
     def stage(self, zero_stage: int) -> int:
-        """What is sharded in a run with this setting: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 all."""
+        """The sharded state with this setting: 0 nothing, 1 the optimizer's, 2 also gradients, 3 all."""
         stages = self.traits.stages
         return zero_stage if len(stages) > 1 else stages[0]
 
     def reduces_gradients(self, zero_stage: int, *, by_torch: bool) -> bool:
-        """Whether a step sends whole gradients, in DDP's buckets; `by_torch`: PyTorch's own engine shards."""
+        """True if a step sends whole gradients, in DDP's buckets; `by_torch`: PyTorch's own engine shards."""
         stage = self.stage(zero_stage)
         return self.is_connected and (stage == 0 or (stage == 1 and by_torch))
 
     def replica_groups(self, ranks: int) -> int:
-        """Groups that each train a model on chunks of their own: every rank by itself, or all ranks as one."""
+        """The number of groups that train a model on chunks of their own: each rank, or all ranks together."""
         return ranks if self.is_apart else 1
 
     def group_size(self, ranks: int) -> int:
@@ -157,7 +154,6 @@ class ModeVariant:
 
     Attributes:
         stage: The `zero_stage` to ask for; 0 in a mode that takes none.
-        summary: What it does.
     """
 
     mode: Mode
@@ -166,22 +162,21 @@ class ModeVariant:
 
     @property
     def name(self) -> str:
-        """As in files: "ddp", "zero1"."""
+        """Its name in files: "ddp", "zero1"."""
         return f"{self.mode}{self.stage or ''}"
 
     @property
     def label(self) -> str:
-        """What people call it: "DDP", "ZeRO 2"."""
         return f"{self.mode.label} {self.stage}" if self.stage else self.mode.label
 
     @property
     def title(self) -> str:
-        """The label as the first words of a line: "One device"."""
+        """The label at the beginning of a line: "One device"."""
         return self.label[0].upper() + self.label[1:]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What asks for it, by the names of `RunConfig`."""
+        """The settings of `RunConfig` that ask for it."""
         return {"mode": self.mode, **({"zero_stage": self.stage} if self.stage else {})}
 
 
@@ -198,10 +193,10 @@ VARIANTS: Final = tuple(
 
 
 def mode_choices(names: Iterable[str]) -> str:
-    """The modes for several devices among `names`, as a sentence lists them."""
+    """List the modes for several devices among `names`, for a sentence."""
     return " or ".join(Mode.read(name).label for name in names if name != Mode.SINGLE) or "one device"
 
 
 def mode_label(name: str, default: str = "") -> str:
-    """The label of a resolved mode that a file names; `default` for any other text."""
+    """The label of a resolved mode in a file; `default` for any other text."""
     return next((mode.label for mode in RESOLVED_MODES if mode == name), default)

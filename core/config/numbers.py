@@ -33,8 +33,8 @@ class NumberError(ValueError):
     """A text that is not a number, or may be two; its text is the end of a sentence that begins with the text itself.
 
     Args:
-        what: What it is: "is not a number".
-        instead: What to write; empty where that is not known.
+        what: "is not a number".
+        instead: A text to write instead; empty where that is not known.
     """
 
     def __init__(self, what: str, instead: str = "") -> None:
@@ -43,11 +43,11 @@ class NumberError(ValueError):
 
 
 def read_number(text: str, unit: str = "", *, whole: bool = False) -> int | float:
-    """The number that a text stands for, in `unit`.
+    """Read a number in `unit`.
 
     Args:
-        text: As someone typed it. A unit of the same kind may follow: ``90 min`` where hours are meant.
-        unit: What it counts, as `FieldSpec.unit` says.
+        text: A unit of the same kind may follow: ``90 min`` where hours are meant.
+        unit: As in `FieldSpec.unit`.
         whole: Only whole numbers make sense, so that a point too may stand between thousands.
 
     Raises:
@@ -95,7 +95,7 @@ def _decimal(text: str, *, whole: bool) -> Decimal:
 
 
 def _factor(given: str, unit: str) -> Decimal:
-    """How many of `unit` one of what stands behind the number is."""
+    """The value of the unit behind a number, in `unit`."""
     if not given or given == unit:
         return Decimal(1)
     time = given if given == "M" else given.lower()
@@ -113,7 +113,7 @@ def _factor(given: str, unit: str) -> Decimal:
 
 
 def _bytes(unit: str) -> int:
-    """Bytes of a unit of them: ``GB`` are 10⁹, ``GiB`` and what programs call ``G`` 2³⁰; 0 where it is none."""
+    """The bytes of a unit: ``GB`` are 10⁹, ``GiB`` and the ``G`` of programs 2³⁰; 0 for any other unit."""
     found = re.fullmatch(rf"([{_LETTERS}])(i?)(b?)", unit, re.IGNORECASE)
     if found is None or (found[2] and not found[3]):
         return 0

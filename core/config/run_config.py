@@ -1,4 +1,4 @@
-"""`RunConfig`: everything that was asked of a run, as one value. Written to `run.toml`; enough to run it again."""
+"""`RunConfig`: all settings of a run, as one value. Written to `run.toml`; enough to run it again."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HANG_POLICIES: Final = ("warn", "restart", "stop")
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """What was asked of a run. Its fields' meaning and limits stand in `FIELDS`; a bad value raises here.
+    """The settings of a run. Their meaning and limits stand in `FIELDS`; a bad value raises here.
 
-    `batch_size` is a rank's micro-batch. Of `batch_size`, `grad_accum_steps` and `global_batch_size` two are
-    enough (`core.config.batch.resolve_batch`). `devices` holds what `--devices` took: ``("auto",)``,
-    ``("cpux2",)``, GPU UUIDs, ``cuda:0`` ….
+    `batch_size` is a rank's micro-batch. Of `batch_size`, `grad_accum_steps` and `global_batch_size` two are enough
+    (`core.config.batch.resolve_batch`). `devices` holds the texts of `--devices`: ``("auto",)``, ``("cpux2",)``, GPU
+    UUIDs, ``cuda:0`` ….
 
     Raises:
-        ConfigError: A field has a value that cannot be used; it names the field and what is allowed.
+        ConfigError: A field has a value that cannot be used; it names the field and the allowed values.
     """
 
     # A table: default, label and help of a setting, then its limits and where it has an effect.
@@ -360,7 +360,7 @@ class RunConfig:
 
     @property
     def held_out(self) -> float:
-        """The part of the data that is held out for evaluation; recipes have it as their option `val_fraction`."""
+        """The held-out part of the data; recipes have it as their option `val_fraction`."""
         fraction = self.options.get("val_fraction")
         return fraction if isinstance(fraction, float) else 0.0
 
@@ -370,7 +370,6 @@ class RunConfig:
         return {**values, "devices": list(self.devices), "env": dict(self.env)}, dict(sorted(self.options.items()))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for TOML and JSON; fields that are None are left out."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         values["mode"] = self.mode.value
         values["devices"] = list(self.devices)

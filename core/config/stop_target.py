@@ -1,4 +1,4 @@
-"""Stop target: the value of a metric at which a run is good enough, as the setting `stop_at` names it."""
+"""Stop target: the value of a metric that ends a run, as the setting `stop_at` names it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ _FORM: Final = re.compile(r"\s*([A-Za-z_][\w./@-]{0,63})\s*(<=|>=|=)\s*(\S+)\s*"
 
 @dataclass(frozen=True, slots=True)
 class StopTarget:
-    """A metric and the value it is to reach.
-
-    Attributes:
-        better: "lower" or "higher"; empty: as the recipe says.
-    """
+    """A metric and the value it is to reach; `better` is "lower" or "higher", or empty: as the recipe says."""
 
     metric: str
     value: float
@@ -28,7 +24,7 @@ class StopTarget:
 
 
 def read_stop_target(text: str) -> StopTarget:
-    """The target that a text such as ``val_loss=1.2`` or ``val_accuracy>=0.9`` names; raises `ConfigError`."""
+    """Read a text such as ``val_loss=1.2`` or ``val_accuracy>=0.9``; raises `ConfigError`."""
     found = _FORM.fullmatch(text)
     value = math.nan
     if found is not None:

@@ -1,8 +1,7 @@
 """Sync interval: how independent ranks synchronise their weights every `sync_every` steps.
 
 Plain averaging is the outer optimizer with learning rate 1 and momentum 0, so both methods are one rule with two
-numbers. The numbers by interval come from `tests/benchmarks/bench_dial.py`; its figures stand in
-`docs/decisions/0015-sync-interval.md`.
+numbers. The measurements behind the numbers by interval stand in `docs/decisions/0015-sync-interval.md`.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ OUTER_LONG: Final = (1.0, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Synchronisation:
-    """When and how ranks synchronise their weights.
+    """The interval and the method of synchronising ranks' weights.
 
     Attributes:
         every: Optimizer steps of each rank between two rounds (H).
         method: "average" or "diloco", never "auto".
-        outer_lr: How far the shared weights follow the ranks' mean; 1 takes the mean itself.
+        outer_lr: The share of the way from the shared weights to the ranks' mean; 1 takes the mean itself.
     """
 
     every: int
@@ -51,7 +50,7 @@ class Synchronisation:
 
 
 def resolve_synchronisation(config: RunConfig) -> Synchronisation | None:
-    """What `config` asks of independent ranks; None when they never synchronise. Raises `ConfigError`."""
+    """Decide how independent ranks synchronise; None when they never do. Raises `ConfigError`."""
     every = config.sync_every
     if every is None:
         return None

@@ -1,4 +1,4 @@
-"""Environment variables that a person gives a run: NAME=VALUE, checked. What Rankdeck decides itself is refused."""
+"""Environment variables of a run: NAME=VALUE, checked. Variables that Rankdeck sets itself are refused."""
 
 from __future__ import annotations
 
@@ -38,11 +38,7 @@ _FREE: Final = "TORCHELASTIC_USE_AGENT_STORE"
 
 
 def read_variables(value: object) -> dict[str, str]:
-    """Variables as a mapping, a list of ``NAME=VALUE`` or lines of them; empty lines are passed over.
-
-    Raises:
-        ConfigError: It is none of these, a name or value cannot be used, or Rankdeck decides that variable itself.
-    """
+    """Read a mapping, a list of ``NAME=VALUE`` or lines of them; raises `ConfigError`, also for `DECIDED` variables."""
     if isinstance(value, str):
         value = [line.strip() for line in value.splitlines() if line.strip()]
     pairs: list[tuple[object, object]]
@@ -61,7 +57,7 @@ def read_variables(value: object) -> dict[str, str]:
 
 
 def variable_lines(variables: Mapping[str, str]) -> str:
-    """Variables as lines that `read_variables` reads back."""
+    """Write variables as lines that `read_variables` reads back."""
     return "\n".join(f"{name}={value}" for name, value in variables.items())
 
 

@@ -31,7 +31,6 @@ BUSY_SHARE: Final = 0.5
 
 
 def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
-    """The driver's GPUs, and whether this PyTorch can use them."""
     listed = [device for device in monitor.devices() if device.kind == "cuda"]
     found = [device for device in listed if not device.hidden_by]
     hidden = f"{listed[-1].hidden_by} hides {len(listed) - len(found)} of {len(listed)}." if found != listed else ""
@@ -55,13 +54,7 @@ def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
 
 
 def check_build(devices: Sequence[Device], driver: str | None, platform: Platform) -> Finding:
-    """Whether PyTorch's CUDA version suits the driver and the cards; for ROCm, what is built for and overridden.
-
-    Args:
-        devices: Of this machine.
-        driver: The NVIDIA driver's version; None where it is not known.
-        platform: This machine.
-    """
+    """Compare PyTorch's CUDA version with driver and cards; for ROCm, its architectures and `GFX_OVERRIDE`."""
     gpus = [device for device in devices if device.kind == "cuda" and can_train_on(device, platform)]
     if gpus and platform.rocm_build is not None:
         return _check_rocm(gpus, platform, os.environ)
@@ -82,14 +75,13 @@ def check_build(devices: Sequence[Device], driver: str | None, platform: Platfor
 
 
 def _check_rocm(gpus: Sequence[Device], platform: Platform, environment: Mapping[str, str]) -> Finding:
-    """Which architectures the cards have; a build for others runs on a card that is overridden to be one of them."""
+    """Name the cards' architectures; a build for others runs on a card that is overridden to be one of them."""
     text = f"{platform.build} with {', '.join(f'{gpu.name} ({gpu.architecture or UNKNOWN})' for gpu in gpus)}"
     override = environment.get(GFX_OVERRIDE)
     return BUILD.ok(f"{text}; {GFX_OVERRIDE}={override} makes ROCm take them for another kind" if override else text)
 
 
 def check_card(device: Device, sample: DeviceSample | None) -> Finding:
-    """Free memory of one card."""
     topic = Topic(
         f"memory_{device.uuid}",
         f"Memory of {device_label(device)}",
@@ -112,7 +104,6 @@ def check_card(device: Device, sample: DeviceSample | None) -> Finding:
 
 
 def check_cards(devices: Sequence[Device], samples: Sequence[DeviceSample]) -> list[Finding]:
-    """Free memory of each visible card."""
     by_uuid = {sample.uuid: sample for sample in samples}
     cards = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
     return [check_card(device, by_uuid.get(device.uuid)) for device in cards]

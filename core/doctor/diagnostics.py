@@ -1,4 +1,4 @@
-"""Diagnostics: what a report of a problem needs, in one ZIP file, without secrets."""
+"""Diagnostics: one ZIP file for a report of a problem, without secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any, Final
 
 from core import __version__
@@ -27,7 +26,7 @@ from core.run_folder.store import RunStore, list_runs
 RUNS: Final = 5
 # Of each log.
 TAIL_BYTES: Final = 32 << 10
-# At each end of metrics.jsonl: there events are looked for.
+# At the end of metrics.jsonl: there events are looked for.
 EVENTS_BYTES: Final = 1 << 20
 MOST_LOGS: Final = 8
 MOST_EVENTS: Final = 200
@@ -39,13 +38,12 @@ _PACKAGES: Final = (
     "deepspeed", "transformers", "peft", "tokenizers", "datasets", "pyarrow", "torchvision", "gymnasium",
 )  # fmt: skip
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
-ABOUT: Final = """Diagnostics of Rankdeck, made by `rankdeck doctor --zip`, `rankdeck selftest` or in the window.
+ABOUT: Final = """Diagnostics of Rankdeck, made by `rankdeck doctor --zip` or in the window.
 
 doctor.json     the checks of this machine
 versions.json   versions of Python, the system and packages
 settings.json   settings of the window, or variables of Rankdeck
 runs/           of the newest runs: state, settings, events, ends of logs
-counters.json   of `rankdeck selftest`: Windows' counters of GPUs, by process number
 
 Keys, tokens and passwords were replaced by <secret>. Paths and names are as they were.
 """
@@ -56,9 +54,8 @@ class DiagnosticsFile:
     """One file of the ZIP.
 
     Attributes:
-        name: With its folder, as in the ZIP.
-        text: As it is saved.
-        run: What the run is called that it belongs to; empty where it belongs to none.
+        name: Its path in the ZIP.
+        run: The label of its run; empty where it belongs to none.
     """
 
     name: str
@@ -67,7 +64,6 @@ class DiagnosticsFile:
 
     @property
     def size(self) -> int:
-        """In bytes."""
         return len(self.text.encode("utf-8"))
 
 
@@ -76,22 +72,12 @@ def gather(
     runs_dir: Path | None,
     platform: Platform,
     settings: Mapping[str, Any],
-    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[DiagnosticsFile, ...]:
-    """All files, with secrets taken out. Blocks for as long as disks take.
-
-    Args:
-        findings: Of the doctor.
-        runs_dir: The folder of runs; None leaves them out.
-        platform: This machine.
-        settings: Of the window, or what the command line knows.
-        more: Other files, as values by their names.
-    """
+    """Collect all files, without secrets. Blocks for as long as disks take; no folder of runs leaves them out."""
     found = [
         ("doctor.json", _json([finding.as_dict() for finding in findings]), ""),
         ("versions.json", _json(_versions(platform)), ""),
         ("settings.json", _json(settings), ""),
-        *((name, _json(value), "") for name, value in more.items()),
         *(_of_runs(runs_dir) if runs_dir is not None else ()),
     ]
     files = [DiagnosticsFile(name, without_secrets(text), run) for name, text, run in found]
@@ -99,7 +85,7 @@ def gather(
 
 
 def write_zip(files: Sequence[DiagnosticsFile], path: Path) -> None:
-    """Writes the files into a ZIP, which is whole or not there.
+    """Write the files into a ZIP, which is whole or not there.
 
     Raises:
         UsageError: A folder has its name.
@@ -132,7 +118,7 @@ def _versions(platform: Platform) -> dict[str, Any]:
 
 
 def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
-    """Name, text and run of each file."""
+    """Yield name, text and run of each file."""
     try:
         entries = list_runs(runs_dir)[:RUNS]
     except (RankdeckError, OSError) as error:
@@ -154,7 +140,7 @@ def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def tail(path: Path, limit: int) -> str:
-    """The end of a file, from the beginning of a line: half a secret is not recognised."""
+    """Read the end of a file, from the beginning of a line: half a secret is not recognised."""
     try:
         with open_binary(path) as file:
             size = file.seek(0, 2)
@@ -169,27 +155,16 @@ def tail(path: Path, limit: int) -> str:
 
 
 def _events(metrics: Path) -> list[str]:
-    """What happened in a run, without its steps: launches, checkpoints, alerts, failures."""
-    try:
-        with open_binary(metrics) as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            data = file.read(EVENTS_BYTES)
-            if size > EVENTS_BYTES:
-                data = data[: data.rfind(b"\n") + 1]
-                file.seek(max(EVENTS_BYTES, size - EVENTS_BYTES))
-                data += file.read(EVENTS_BYTES).partition(b"\n")[2]
-    except OSError:
-        return []
+    """Read a run's newest events without its steps: launches, checkpoints, alerts, failures."""
     found = []
-    for line in data.decode("utf-8", "replace").splitlines():
+    for line in tail(metrics, EVENTS_BYTES).splitlines():
         try:
             values = parse_json(line)
         except ParseError:
             continue
         if isinstance(values, dict) and values.get("event") not in _STEP_EVENTS:
             found.append(line)
-    return found if len(found) <= MOST_EVENTS else [*found[: MOST_EVENTS // 2], *found[-MOST_EVENTS // 2 :]]
+    return found[-MOST_EVENTS:]
 
 
 def _json(value: Any) -> str:

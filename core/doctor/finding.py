@@ -1,4 +1,4 @@
-"""`Finding`: one line of the doctor: what was checked, the result, what it means, and what to do about a problem."""
+"""`Finding`: the result of one check, with its meaning and next step; `Problem`: one cause of several findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Level = Literal["ok", "warn", "fail", "not_tried"]
 # What the window can do about a problem; empty: nothing.
 Fix = Literal[
     "", "install_cuda", "install_deepspeed", "copy_command", "create_runs_folder", "choose_runs_folder",
-    "end_leftovers", "open_page_file", "open_long_paths", "open_sleep", "open_firewall", "open_storage",
+    "end_leftovers", "open_page_file", "open_firewall", "open_storage",
 ]  # fmt: skip
 MODES: Final = "Modes"
 SOFTWARE: Final = "Software"
@@ -27,11 +27,10 @@ GROUPS: Final = (MODES, DEVICES, SOFTWARE, MACHINE, FOLDERS, SELF_TESTS)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that is checked.
+    """A subject of a check.
 
     Attributes:
         id: For programs.
-        name: For people.
         group: One of `GROUPS`.
         meaning: Why it matters, as a sentence.
     """
@@ -42,7 +41,6 @@ class Topic:
     meaning: str
 
     def ok(self, text: str) -> Finding:
-        """It is well."""
         return Finding(self, "ok", text)
 
     def warn(self, text: str, next_step: str, fix: Fix = "", command: str = "", *, cause: str = "") -> Finding:
@@ -50,11 +48,9 @@ class Topic:
         return Finding(self, "warn", text, next_step, fix, command, cause)
 
     def fail(self, text: str, next_step: str, fix: Fix = "", command: str = "", *, cause: str = "") -> Finding:
-        """It does not work."""
         return Finding(self, "fail", text, next_step, fix, command, cause)
 
     def not_tried(self, text: str, next_step: str = "", fix: Fix = "") -> Finding:
-        """Nothing is known of it, and why."""
         return Finding(self, "not_tried", text, next_step, fix)
 
 
@@ -63,11 +59,9 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        topic: What was checked.
         level: ``ok``, ``warn`` (degraded), ``fail``, or ``not_tried``.
-        text: The result.
-        next_step: What to do about a problem; empty where there is none.
-        fix: What the window can do about it.
+        next_step: Empty where there is no problem.
+        fix: The window's remedy.
         command: For `fix` ``copy_command``.
         cause: The title of a problem that other findings share; empty: the finding is its own.
     """
@@ -82,7 +76,6 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """What was checked, for people."""
         return self.topic.name
 
     @property
@@ -91,7 +84,6 @@ class Finding:
         return self.level == "fail" and self.topic.group != MODES
 
     def as_dict(self) -> dict[str, str]:
-        """As ``rankdeck doctor --json`` prints it."""
         topic = self.topic
         return {
             "id": topic.id,
@@ -109,34 +101,28 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One cause, and everything that suffers from it.
-
-    Attributes:
-        title: The cause, for people.
-        findings: Those that share it; the first one says what to do.
-    """
+    """One cause, and the findings that share it; the first one has the next step."""
 
     title: str
     findings: tuple[Finding, ...]
 
     @property
     def is_shared(self) -> bool:
-        """Whether it has a name and a remedy of its own, beside several findings."""
         return len(self.findings) > 1
 
     @property
     def level(self) -> Level:
-        """Of the worst finding."""
+        """The level of the worst finding."""
         return "fail" if any(finding.level == "fail" for finding in self.findings) else "warn"
 
     @property
     def affects(self) -> str:
-        """What suffers from it besides its own check: "DDP and ZeRO 1"."""
+        """The affected checks besides its own: "DDP and ZeRO 1"."""
         return listed([finding.name for finding in self.findings[1:] or self.findings])
 
 
 def find_problems(findings: Sequence[Finding]) -> tuple[Problem, ...]:
-    """What is wrong, each cause once, what stops runs first."""
+    """Group findings by their cause; those that stop runs come first."""
     by_cause: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.level in ("warn", "fail"):
@@ -150,7 +136,7 @@ def find_problems(findings: Sequence[Finding]) -> tuple[Problem, ...]:
 
 
 def problems_text(findings: Sequence[Finding]) -> str:
-    """The result of all checks: "1 problem: PyTorch cannot use your GPUs"."""
+    """Summarise all checks: "1 problem: PyTorch cannot use your GPUs"."""
     problems = find_problems(findings)
     if problems:
         count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -161,12 +147,12 @@ def problems_text(findings: Sequence[Finding]) -> str:
 
 
 def merged(findings: Sequence[Finding], newer: Sequence[Finding]) -> list[Finding]:
-    """Findings of which the newer ones take the place of those on the same topic, or follow."""
+    """Replace findings by newer ones on the same topic, and append the others."""
     return list({finding.topic.id: finding for finding in (*findings, *newer)}.values())
 
 
 def answered(topic: Topic, check: Callable[[], Finding]) -> Finding:
-    """A check's finding; a check that fails is a finding too, and the others continue."""
+    """Run a check; an error of its own is a finding too, and the others continue."""
     try:
         return check()
     except RankdeckError as error:

@@ -1,4 +1,4 @@
-"""Fixes: what the program can do about a finding without a window of its own."""
+"""Fixes of findings that need no window of their own."""
 
 from __future__ import annotations
 
@@ -16,21 +16,17 @@ from core.run_folder.store import RunStore, list_runs
 # Windows' own pages and applets: https://learn.microsoft.com/windows/apps/develop/launch/launch-settings-app
 _PAGES: Final[Mapping[Fix, str]] = {
     "open_page_file": "SystemPropertiesPerformance.exe",
-    "open_long_paths": "ms-settings:developers",
-    "open_sleep": "ms-settings:powersleep",
     "open_firewall": "firewall.cpl",
     "open_storage": "ms-settings:storagesense",
 }
 
 
 class FixError(RankdeckError):
-    """The problem is still there."""
-
     title = "The problem could not be fixed"
 
 
 def create_folder(folder: Path) -> str:
-    """Makes the folder of runs; what was done, as a sentence.
+    """Make the folder of runs; return a sentence.
 
     Raises:
         PreflightError: No permission, a drive that is missing, a file in its place.
@@ -41,7 +37,7 @@ def create_folder(folder: Path) -> str:
 
 
 def end_all_leftovers(runs_dir: Path) -> str:
-    """Ends processes that killed runs have left behind; what was done, as a sentence.
+    """End processes that killed runs have left behind; return a sentence.
 
     Raises:
         FixError: Some did not end.
@@ -58,7 +54,7 @@ def end_all_leftovers(runs_dir: Path) -> str:
 
 
 def open_settings(fix: Fix) -> str:
-    """Windows: opens the page of its settings where a person can change it; what to do there, as a sentence.
+    """Open a page of Windows' settings; return the next step.
 
     Raises:
         FixError: Windows did not open it.

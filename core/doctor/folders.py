@@ -1,14 +1,11 @@
-"""Checks of folders: whether runs can be written, room on their disk, cloud folders, what a killed run left behind."""
+"""Checks of folders: write permission and room for runs, leftovers of killed runs."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 import sys
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +13,6 @@ from core.client import find_leftovers
 from core.doctor.finding import FOLDERS, Finding, Topic
 from core.errors import RankdeckError
 from core.files.atomic import explain, write_atomic
-from core.files.cloud import cloud_folder
 from core.formatting import byte_size
 from core.held_files import read_utf8
 from core.launch.preflight import check_folder
@@ -29,13 +25,6 @@ WRITING: Final = Topic(
     FOLDERS,
     "Each run makes its folder here and replaces files in it; security software may refuse that.",
 )
-TEMPORARY: Final = Topic("temporary", "Temporary folder", FOLDERS, "Ranks find each other through a file in it.")
-CLOUD: Final = Topic(
-    "cloud",
-    "Cloud folder",
-    FOLDERS,
-    "OneDrive uploads each checkpoint as it is written, and may hold files open that a run replaces.",
-)
 LEFTOVERS: Final = Topic(
     "leftovers", "Leftovers", FOLDERS, "Processes of a run that was killed still hold memory of the devices."
 )
@@ -43,7 +32,6 @@ _LOW_DISK_BYTES: Final = 5 * 10**9
 
 
 def check_disk(runs_dir: Path) -> Finding:
-    """Whether there can be runs, and how much space there is."""
     try:
         check_folder(runs_dir)
     except RankdeckError as error:
@@ -58,7 +46,7 @@ def check_disk(runs_dir: Path) -> Finding:
 
 
 def check_writing(runs_dir: Path) -> Finding:
-    """Whether a file can be written, replaced and removed in the folder of runs, as a run does it."""
+    """Write, replace and remove a file in the folder of runs, as a run does."""
     if not runs_dir.is_dir():
         if runs_dir.exists():
             return WRITING.fail(f"{runs_dir} is a file", "Choose another folder.", "choose_runs_folder")
@@ -81,33 +69,8 @@ def check_writing(runs_dir: Path) -> Finding:
     return WRITING.ok("files are written, replaced and removed")
 
 
-def check_temporary() -> Finding:
-    """Whether temporary files can be written."""
-    try:
-        folder = Path(tempfile.gettempdir())
-        check_folder(folder)
-    except RankdeckError as error:
-        return TEMPORARY.fail(error.cause, "Set the variable TEMP (TMPDIR on Linux) to a folder that can be written.")
-    except OSError as error:
-        return TEMPORARY.fail(f"there is none ({error})", "Set the variable TEMP (TMPDIR on Linux) to a folder.")
-    return TEMPORARY.ok(str(folder))
-
-
-def check_cloud(runs_dir: Path, environment: Mapping[str, str] = os.environ) -> Finding:
-    """Windows: whether runs are in a folder that OneDrive uploads.
-
-    Args:
-        runs_dir: The folder of runs.
-        environment: OneDrive puts its folders into variables.
-    """
-    if cloud_folder(runs_dir, environment) is not None:
-        step = "Choose a folder outside of OneDrive for runs."
-        return CLOUD.warn(f"{runs_dir} is in OneDrive", step, "choose_runs_folder")
-    return CLOUD.ok("runs are not in OneDrive")
-
-
 def check_leftovers(runs_dir: Path) -> Finding:
-    """Whether a run whose host and watcher were killed has left processes behind; ends none."""
+    """Look for processes of a run whose host and watcher were killed; ends none."""
     try:
         entries = list_runs(runs_dir)
     except RankdeckError as error:

@@ -1,27 +1,19 @@
-"""Checks of this computer: memory, loopback, and Windows' page file, long paths and sleep."""
+"""Checks of this computer: memory, loopback, sleep, and Windows' page file."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import socket
-import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import psutil
 
 from core.doctor.finding import MACHINE, Finding, Fix, Topic
-from core.files.long_paths import long_paths_enabled, room_in
 from core.formatting import memory_size
 from core.launch.commit_charge import CUDA_RANK_BYTES, KEPT_FREE_BYTES
-from core.machine.keep_awake import SYSTEMD_RUNS
-from core.machine.power import Battery, read_battery, read_power_settings
-from core.machine.windows_memory import windows_memory
-from core.no_window import NO_WINDOW
-from core.program_search import find_program
+from core.machine.keep_awake import SYSTEMD_RUNS, read_power_settings
+from core.machine.platform import windows_memory
 
 MEMORY: Final = Topic(
     "memory", "Memory", MACHINE, "Each rank needs about 0.5 GiB of RAM, and on the CPU its model too."
@@ -35,18 +27,10 @@ PAGE_FILE: Final = Topic(
     MACHINE,
     "Windows promises each rank several GiB that it never uses; without a page file starting one fails (error 1455).",
 )
-LONG_PATHS: Final = Topic(
-    "long_paths",
-    "Long paths",
-    MACHINE,
-    "A run's folder holds nested files; Windows may refuse paths over 260 characters.",
-)
 SLEEP: Final = Topic(
     "sleep", "Sleep", MACHINE, "A computer that sleeps trains nothing. While a run trains, Rankdeck keeps it awake."
 )
-BATTERY: Final = Topic("battery", "Battery", MACHINE, "GPUs are slower on a battery, and a run stops when it is empty.")
 _SOCKET_LIMIT_S: Final = 2.0
-_TURNED_OFF: Final = "Rankdeck does not keep it awake: that is turned off in Settings"
 _TURN_ON: Final = "Turn on “Keep this PC awake” in Settings."
 _LOW_MEMORY_BYTES: Final = 2 << 30
 _LOW_PAGE_FILE_BYTES: Final = 8 << 30
@@ -54,7 +38,6 @@ _LOW_COMMIT_BYTES: Final = 4 << 30
 
 
 def check_memory() -> Finding:
-    """How much memory is free."""
     figures = psutil.virtual_memory()
     text = f"{memory_size(figures.available)} of {memory_size(figures.total)} free"
     if figures.available < _LOW_MEMORY_BYTES:
@@ -63,7 +46,7 @@ def check_memory() -> Finding:
 
 
 def check_loopback() -> Finding:
-    """Whether two programs on this machine can communicate over 127.0.0.1, on a port that the system picks."""
+    """Exchange data between two sockets on 127.0.0.1, on a port that the system picks."""
     fix: Fix = "open_firewall" if sys.platform == "win32" else ""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -84,11 +67,7 @@ def check_loopback() -> Finding:
 
 
 def check_page_file(size_bytes: int | None = None) -> Finding:
-    """Windows: whether the page file leaves room; every rank that loads CUDA reserves several GiB it never uses.
-
-    Args:
-        size_bytes: Its size; None asks Windows.
-    """
+    """Windows: check the room for commit charge; every rank that loads CUDA reserves several GiB it never uses."""
     counts = windows_memory() if size_bytes is None else None
     if counts is not None:
         size, free = max(0, counts.commit_limit - counts.physical), counts.commit_free
@@ -105,77 +84,10 @@ def check_page_file(size_bytes: int | None = None) -> Finding:
     return PAGE_FILE.ok(text)
 
 
-def check_long_paths(runs_dir: Path, enabled: bool | None = None) -> Finding:
-    """Windows: whether paths over 260 characters work, and if not, whether those of a run are shorter.
-
-    Args:
-        runs_dir: The folder of runs.
-        enabled: None asks the registry.
-    """
-    if long_paths_enabled() if enabled is None else enabled:
-        return LONG_PATHS.ok("paths over 260 characters work")
-    room = room_in(runs_dir, of_runs=True)
-    if room >= 0:
-        return LONG_PATHS.ok(f"limited to 260 characters; the runs folder could be {room} characters longer")
-    step = "Choose a shorter folder for runs, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
-    text = f"paths are limited to 260 characters, and that of the runs folder is {-room} characters too long"
-    return LONG_PATHS.warn(text, step, "open_long_paths")
-
-
-def check_battery(battery: Battery | None = None) -> Finding:
-    """Whether the machine is plugged in.
-
-    Args:
-        battery: None asks the system.
-    """
-    found = read_battery() if battery is None else battery
-    if found is None:
-        return BATTERY.ok("no battery")
-    if found.is_used:
-        return BATTERY.warn(f"in use, {found.percent} % full", "Plug the PC in before you start a run.")
-    return BATTERY.ok(f"plugged in, {found.percent} % full")
-
-
-def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
-    """Windows: when the machine goes to sleep. During a run it does not, unless the user sends it there
-    (`core.machine.keep_awake`).
-
-    Args:
-        ask: Gives powercfg's answer; None runs it.
-    """
-    try:
-        answer = (ask or _ask_powercfg)()
-    except (OSError, subprocess.SubprocessError) as error:
-        return SLEEP.not_tried(
-            f"Windows' powercfg did not answer ({type(error).__name__})", "See Windows' power settings."
-        )
-    indexes = re.findall(r"0x([0-9a-f]{8})", answer)
-    if len(indexes) < 2:
-        return SLEEP.not_tried("Windows' powercfg gave no figures", "See Windows' power settings.", "open_sleep")
-    seconds = int(indexes[-2], 16)  # the last two are: plugged in, on battery
-    if seconds and not read_power_settings().keep_awake:
-        return SLEEP.warn(_TURNED_OFF, _TURN_ON, "open_sleep")
-    if seconds:
-        return SLEEP.ok(f"after {seconds // 60} minutes, but not while a run trains")
-    return SLEEP.ok("never, while plugged in")
-
-
-def check_sleep_on_linux() -> Finding:
-    """Linux: whether systemd can be told to keep the machine awake."""
+def check_sleep() -> Finding:
     if not read_power_settings().keep_awake:
-        return SLEEP.warn(_TURNED_OFF, _TURN_ON)
-    if SYSTEMD_RUNS.is_dir() and shutil.which("systemd-inhibit") is not None:
-        return SLEEP.ok("systemd keeps it awake while a run trains")
-    step = "Turn off sleep in the system's power settings."
-    return SLEEP.not_tried("Rankdeck cannot keep it awake: systemd was not found", step)
-
-
-def _ask_powercfg() -> str:
-    program = find_program("powercfg")
-    if program is None:
-        raise FileNotFoundError("powercfg")
-    command = [program, "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
-    answer = subprocess.run(
-        command, capture_output=True, timeout=5, check=True, stdin=subprocess.DEVNULL, creationflags=NO_WINDOW
-    )
-    return answer.stdout.decode("ascii", errors="replace")  # words in the console's code page, but figures in ASCII
+        return SLEEP.warn("Rankdeck does not keep it awake: that is turned off in Settings", _TURN_ON)
+    if sys.platform == "linux" and (not SYSTEMD_RUNS.is_dir() or shutil.which("systemd-inhibit") is None):
+        step = "Turn off sleep in the system's power settings."
+        return SLEEP.not_tried("Rankdeck cannot keep it awake: systemd was not found", step)
+    return SLEEP.ok("it stays awake while a run trains")

@@ -31,19 +31,16 @@ _SETTINGS: Final = (
     ),
 )
 WITHOUT_NCCL: Final = "GPUs exchange tensors through the machine's memory"
-GLOO_TEST: Final = "gloo"
-NCCL_TEST: Final = "nccl"
+GLOO: Final = "gloo"
+NCCL: Final = "nccl"
 
 
 def check_modes(
     available: Sequence[Device], cpus: Sequence[Device], platform: Platform, links: Mapping[str, Finding]
 ) -> list[Finding]:
-    """One finding a mode, on the devices that a run would take by itself.
+    """Judge each mode on the devices that a run would take by itself.
 
     Args:
-        available: This machine's devices.
-        cpus: Its CPU devices.
-        platform: This machine.
         links: Findings of the self-tests of the links, by backend; empty before they have run.
     """
     gpus = [device for device in available if device.kind == "cuda" and not device.hidden_by]
@@ -85,16 +82,16 @@ def _verdict(
 
 def _broken_link(choice: ModeChoice, links: Mapping[str, Finding]) -> Finding | None:
     """The link that this mode needs, if its self-test failed; flags go over gloo beside NCCL."""
-    needed = [choice.backend, GLOO_TEST] if choice.backend else []
+    needed = [choice.backend, GLOO] if choice.backend else []
     return next((links[name] for name in needed if name in links and links[name].level == "fail"), None)
 
 
 def _how_well(topic: Topic, choice: ModeChoice, chosen: Sequence[Device], names: str, why_cpu: str) -> Finding:
-    over = f" over {'NCCL' if choice.backend == NCCL_TEST else choice.backend}" if choice.backend else ""
+    over = f" over {'NCCL' if choice.backend == NCCL else choice.backend}" if choice.backend else ""
     text = f"works on {names}{over}"
     if why_cpu:
         return topic.warn(f"{text}, not on a GPU", why_cpu, "install_cuda", cause=NO_CUDA)
-    if choice.backend == GLOO_TEST and chosen[0].kind == "cuda":
+    if choice.backend == GLOO and chosen[0].kind == "cuda":
         step = "Use larger micro-batches or a sync interval; NCCL, which is faster, is part of PyTorch for Linux."
         return topic.warn(f"{text}: tensors go through the machine's memory", step, cause=WITHOUT_NCCL)
     return topic.ok(text)

@@ -1,4 +1,4 @@
-"""Quick checks: all that can be found out in a few seconds without importing torch."""
+"""Quick checks: everything that takes a few seconds without importing torch."""
 
 from __future__ import annotations
 
@@ -13,32 +13,21 @@ from core.machine.platform import Platform
 
 
 def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
-    """Every quick check, one after another."""
     checks: list[tuple[Topic, Callable[[], Finding]]] = [
         (software.PYTHON, software.check_python),
         (software.TORCH, lambda: software.check_torch_build(platform)),
         (software.GLOO, lambda: software.check_connections(platform)),
-        (software.ZERO, lambda: software.check_zero_engine(platform)),
         (software.TORCHVISION, lambda: software.check_torchvision(platform)),
-        (software.WINDOW, software.check_window),
         (software.RECIPES, software.check_recipes),
         (machine.MEMORY, machine.check_memory),
-        (machine.BATTERY, machine.check_battery),
         (machine.LOOPBACK, machine.check_loopback),
+        (machine.SLEEP, machine.check_sleep),
         (folders.RUNS, lambda: folders.check_disk(runs_dir)),
         (folders.WRITING, lambda: folders.check_writing(runs_dir)),
-        (folders.TEMPORARY, folders.check_temporary),
         (folders.LEFTOVERS, lambda: folders.check_leftovers(runs_dir)),
     ]
     if sys.platform == "win32":
-        checks += [
-            (folders.CLOUD, lambda: folders.check_cloud(runs_dir)),
-            (machine.PAGE_FILE, machine.check_page_file),
-            (machine.LONG_PATHS, lambda: machine.check_long_paths(runs_dir)),
-            (machine.SLEEP, machine.check_sleep),
-        ]
-    if sys.platform == "linux":
-        checks.append((machine.SLEEP, machine.check_sleep_on_linux))
+        checks.append((machine.PAGE_FILE, machine.check_page_file))
     with DeviceMonitor(with_processes=True) as monitor:
         for topic, check in checks:
             yield answered(topic, check)

@@ -57,7 +57,7 @@ _LEAST_SECRET: Final = 8
 
 
 def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """`text` with `SECRET` in place of secrets, and of the values of variables whose names speak of secrets."""
+    """Replace secrets by `SECRET`, also the values of variables whose names speak of secrets."""
     for name, value in environment.items():
         if _SECRET_VARIABLE.search(name) and len(value) >= _LEAST_SECRET and not value.startswith(("/", "\\")):
             text = text.replace(value, SECRET)
@@ -82,6 +82,6 @@ def _without_key(found: re.Match[str]) -> str:
 
 
 def _like(whole: str, value: str) -> str:
-    """`value` in the quotes that what it replaces had, so that JSON and TOML stay readable."""
+    """Put `value` into the quotes of the text that it replaces, so that JSON and TOML stay readable."""
     end = re.search(r"\\?[\"']$", whole)
     return f"{end[0]}{value}{end[0]}" if end else value

@@ -1,4 +1,4 @@
-"""Checks of the Python environment: PyTorch's build, what connects devices, Qt, recipes. Nothing is imported."""
+"""Checks of the Python environment: PyTorch's build, torchvision, recipes. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.packages import installed_requires, installed_version
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes
-from core.training_python import own_python, training_python
+from core.training_python import training_python
 
 OLDEST_PYTHON: Final = (3, 11)
 PYTHON: Final = Topic("python", "Python", SOFTWARE, "Rankdeck and its ranks run in this interpreter.")
@@ -22,17 +22,14 @@ TORCH: Final = Topic("torch", "PyTorch", SOFTWARE, "Ranks train with this build;
 GLOO: Final = Topic(
     "gloo", "Several devices", SOFTWARE, "DDP, ZeRO, FSDP and synchronised runs exchange tensors over NCCL or gloo."
 )
-ZERO: Final = Topic("zero", "ZeRO", SOFTWARE, "DeepSpeed shards a model's state; PyTorch's own engine does it too.")
 TORCHVISION: Final = Topic(
     "torchvision", "torchvision", SOFTWARE, "One for another PyTorch keeps Hugging Face models from loading."
 )
-WINDOW: Final = Topic("window", "Window", SOFTWARE, "The window is drawn by Qt; the command line does without it.")
 RECIPES: Final = Topic("recipes", "Recipes", SOFTWARE, "A recipe that cannot be read is not offered in New run.")
 _EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
-    """Whether this Python is new enough."""
     text = f"Python {'.'.join(map(str, version))} ({sys.executable})"
     if version[:2] < OLDEST_PYTHON:
         return PYTHON.fail(text, "Install Python 3.11 or newer.")
@@ -40,7 +37,6 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def check_torch_build(platform: Platform) -> Finding:
-    """Whether there is a usable PyTorch; it is not imported."""
     try:
         check_torch(platform)
     except RankdeckError as error:
@@ -50,7 +46,6 @@ def check_torch_build(platform: Platform) -> Finding:
 
 
 def check_connections(platform: Platform) -> Finding:
-    """Whether this PyTorch can connect several devices."""
     try:
         check_gloo(platform)
     except RankdeckError as error:
@@ -60,15 +55,8 @@ def check_connections(platform: Platform) -> Finding:
     return GLOO.ok("connected over NCCL and gloo" if platform.has_nccl else "connected over gloo")
 
 
-def check_zero_engine(platform: Platform) -> Finding:
-    """The engine that ZeRO uses by default."""
-    if platform.deepspeed_version is not None:
-        return ZERO.ok(f"DeepSpeed {platform.deepspeed_version}")
-    return ZERO.ok("PyTorch's engine (DeepSpeed is not installed)")
-
-
 def check_torchvision(platform: Platform) -> Finding:
-    """Whether torchvision was built for another torch: then `import transformers` fails."""
+    """Find a torchvision for another torch: then `import transformers` fails."""
     version = installed_version("torchvision")
     if version is None or platform.torch_version is None:
         return TORCHVISION.ok("not installed (optional)")
@@ -85,25 +73,7 @@ def check_torchvision(platform: Platform) -> Finding:
     return TORCHVISION.ok(f"version {version}")
 
 
-def check_window(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
-    """Whether Qt is installed, and not the version that crashes on Python 3.11."""
-    version = installed_version("PySide6-Essentials", own_python()) or installed_version("PySide6", own_python())
-    pip = f'"{sys.executable}" -m pip install PySide6-Essentials'
-    if version is None:
-        step = "Install it: pip install PySide6-Essentials"
-        return WINDOW.warn("PySide6 is not installed", step, "copy_command", pip)
-    if version == "6.12.0" and python == (3, 11):
-        return WINDOW.fail(
-            "PySide6 6.12.0 crashes after a while on Python 3.11",
-            "Install another version: pip install PySide6-Essentials==6.11.3",
-            "copy_command",
-            f"{pip}==6.11.3",
-        )
-    return WINDOW.ok(f"PySide6 {version}")
-
-
 def check_recipes() -> Finding:
-    """Whether every recipe can be used."""
     found = find_recipes()
     broken = [f"{recipe.name}: {recipe.problem}" for recipe in found if recipe.problem]
     if broken:
@@ -112,5 +82,4 @@ def check_recipes() -> Finding:
 
 
 def good_torch_command() -> str:
-    """The command that installs a PyTorch that works, in place of this one."""
     return f'"{training_python().executable}" -m pip install --force-reinstall torch=={GOOD_TORCH}'

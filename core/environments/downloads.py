@@ -1,4 +1,4 @@
-"""Downloads of wheels: continued where they broke off, checked against their hashes, slow networks waited for."""
+"""Downloads of wheels: resumed where they broke off, checked against their hashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit
 
-from core.environments.machine_faults import certificate_fault, proxy_text
+from core.environments.pip_environment import certificate_fault, proxy_text
 from core.environments.pip_report import Wheel
 from core.errors import RankdeckError, sentences
 from core.files.atomic import explained, replace_with_retry, sha256_file
@@ -34,26 +34,20 @@ Report = Callable[[int], None]
 
 
 class DownloadError(RankdeckError):
-    """A file could not be downloaded; what is there of it is kept."""
+    """A file could not be downloaded; its first part is kept."""
 
     title = "The download stopped"
 
 
-class CancelledError(Exception):
-    """The person has stopped it."""
+class CancelledError(Exception): ...
 
 
 def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[], bool]) -> Path:
-    """Brings a wheel into a folder. A file that is there and whole is taken as it is.
+    """Download a wheel into a folder. A whole file that is there already is taken as it is.
 
     Args:
-        wheel: Which.
-        folder: Where to.
-        report: Called as bytes arrive, first with those that were there.
+        report: Called with the number of bytes as they arrive, first with those that were there.
         cancelled: Asked as bytes arrive.
-
-    Returns:
-        The file.
 
     Raises:
         DownloadError: The server cannot be reached after `ATTEMPTS`, or sent something else; the disk is full.
@@ -80,7 +74,7 @@ def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[],
 
 
 def _transfer_all(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], bool]) -> None:
-    """Transfers what is missing; a connection that breaks is made again, as long as that brings something."""
+    """Transfer the missing bytes, over as many connections as it takes while each brings some."""
     failures = 0
     while True:
         before = part.stat().st_size if part.is_file() else 0
@@ -107,7 +101,7 @@ def _transfer_all(wheel: Wheel, part: Path, report: Report, cancelled: Callable[
 
 
 def _transfer(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], bool]) -> bool:
-    """One connection; True once all has arrived."""
+    """Use one connection; True once all has arrived."""
     there = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(wheel.url, headers={"Range": f"bytes={there}-"} if there else {})
     try:
@@ -169,22 +163,18 @@ def _explained(wheel: Wheel, error: Exception) -> DownloadError:
 
 
 def _is_certificate(error: Exception) -> bool:
-    """It will not be accepted the next time either."""
+    """A certificate that is refused now will be refused the next time too."""
     return isinstance(getattr(error, "reason", None) or error, ssl.SSLCertVerificationError)
 
 
 def _close(error: Exception) -> None:
-    """An answer that is an error holds its connection."""
+    """Close the answer that an HTTP error holds."""
     if isinstance(error, urllib.error.HTTPError):
         error.close()
 
 
 def copy_local(path: Path, folder: Path) -> Path:
-    """Takes a wheel that is on this machine, without a copy where the drive can have two names for one file.
-
-    Raises:
-        PreflightError: It cannot be read, or the disk is full.
-    """
+    """Link a wheel of this machine into a folder, or copy it; raises `PreflightError`."""
     target, part = folder / path.name, folder / f"{path.name}.part"
     with explained(f"{path} could not be copied to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -198,5 +188,4 @@ def copy_local(path: Path, folder: Path) -> Path:
 
 
 def text_of(done: int, total: int) -> str:
-    """ "1.2 GB of 2.6 GB"."""
     return f"{byte_size(done)} of {byte_size(total)}" if total else byte_size(done)

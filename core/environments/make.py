@@ -1,7 +1,7 @@
-"""Makes an environment: a Python of its own, the right PyTorch, what Rankdeck needs, a self-test.
+"""Makes an environment: a Python of its own, the right PyTorch, Rankdeck's requirements, a self-test.
 
-Each step leaves on disk what the next one needs, so an environment whose making was stopped or killed is completed by
-making it again: files that have arrived are not downloaded again. Environments that are there are never touched.
+Each step leaves its result on disk, so an environment whose making was stopped or killed is completed by making it
+again: downloaded files are not downloaded again. Existing environments are never touched.
 """
 
 from __future__ import annotations
@@ -55,13 +55,7 @@ CHECK: Final = ("-m", "workers.programs.environment_check_main")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it is.
-
-    Attributes:
-        doing: The step, as text.
-        done: Bytes that have arrived.
-        total: Bytes in all; 0 where that is not known.
-    """
+    """A step as text, and the bytes of its download; `total` is 0 where that is not known."""
 
     doing: str
     done: int = 0
@@ -69,7 +63,6 @@ class Progress:
 
     @property
     def text(self) -> str:
-        """One line."""
         return f"{self.doing}: {text_of(self.done, self.total)}" if self.done or self.total else self.doing
 
 
@@ -78,7 +71,7 @@ Cancelled = Callable[[], bool]
 
 
 def make(wanted: Wanted, report: Report, cancelled: Cancelled) -> Environment:
-    """Makes or completes an environment. Blocks; may be called from any thread.
+    """Make or complete an environment. Blocks; may be called from any thread.
 
     Raises:
         UsageError: There is a complete one of that name.
@@ -108,7 +101,7 @@ def make(wanted: Wanted, report: Report, cancelled: Cancelled) -> Environment:
 
 
 def _make_python(folder: Path, cancelled: Cancelled) -> Path:
-    """A Python with pip and nothing else; one that is there is kept.
+    """Make a Python with pip and nothing else; an existing one is kept.
 
     Under Windows it is a copy of the installed program's, which an upgrade of that replaces; elsewhere a venv.
     """
@@ -140,7 +133,7 @@ def _not_copied(folder: Path, base: Path) -> list[str]:
 
 
 def python_bytes() -> int:
-    """Bytes of the Python that an environment gets; what cannot be read is left out."""
+    """The size of an environment's Python; unreadable files are left out."""
     if sys.platform != "win32":
         return sum(3 * path.stat().st_size for path in bundled_pips())  # a venv is links, and a pip
     base, total = Path(sys.base_prefix), 0
@@ -154,7 +147,7 @@ def python_bytes() -> int:
 
 
 def look(wanted: Wanted, cancelled: Cancelled) -> Plan | None:
-    """What would be downloaded and installed, without making anything; None where no pip here can tell.
+    """Plan downloads and installation, without making anything; None where no pip here can tell.
 
     Raises:
         EnvironmentFailedError: It cannot be made so; the sentence says why.
@@ -174,7 +167,6 @@ def look(wanted: Wanted, cancelled: Cancelled) -> Plan | None:
 
 
 def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> list[Path]:
-    """All files, on this machine."""
     if cancelled():
         raise CancelledError
     check_disk(plan, folder)
@@ -197,7 +189,7 @@ def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> li
 
 
 def needed_bytes(plan: Plan, folder: Path) -> int:
-    """Room that is needed while it is made: files and their content, less what has arrived already."""
+    """The room for making it: files and their content, less the downloads so far."""
     arrived = 0
     with contextlib.suppress(OSError):
         arrived = sum(path.stat().st_size for path in (folder / DOWNLOADS).iterdir())
@@ -206,11 +198,7 @@ def needed_bytes(plan: Plan, folder: Path) -> int:
 
 
 def check_disk(plan: Plan, folder: Path) -> None:
-    """Refuses a drive without room.
-
-    Raises:
-        PreflightError: Says how much is needed and how much is free.
-    """
+    """Refuse a drive without room; raises `PreflightError`."""
     needed, free = needed_bytes(plan, folder), free_bytes(folder)
     if free is not None and free < needed:
         raise PreflightError(
@@ -221,11 +209,7 @@ def check_disk(plan: Plan, folder: Path) -> None:
 
 
 def check(python: Path, folder: Path, cancelled: Cancelled) -> dict[str, object]:
-    """Tests an environment; returns what it said.
-
-    Raises:
-        EnvironmentFailedError: It does not work.
-    """
+    """Test an environment and return its answer; raises `EnvironmentFailedError`."""
     env = program_environment(clean_environment())
     answer = run_program((str(python), *CHECK), folder, env, _CHECK_LIMIT_S, cancelled)
     if answer.values is None or "torch" not in answer.values:

@@ -1,4 +1,4 @@
-"""pip's failures as text: what its output says of network, disk, permission, or a build that does not exist."""
+"""pip's failures as text, from its output: network, disk, permission, or a build that does not exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from core.environments.machine_faults import CERTIFICATE_VARIABLES, certificate_fault
+from core.environments.pip_environment import CERTIFICATE_VARIABLES, certificate_fault
 
 # Pythons for which each tested version has a wheel, by the wheels' own names; `requires-python` says it too.
 SUPPORTED: Final = "3.11 to 3.14"
@@ -15,13 +15,12 @@ SUPPORTED: Final = "3.11 to 3.14"
 
 @dataclass(frozen=True, slots=True)
 class PipFailure:
-    """Why pip failed.
+    """A cause and its next step.
 
     Attributes:
-        cause: One sentence; empty where its output does not tell.
-        next_step: One sentence.
+        cause: Empty where pip's output does not tell.
         missing: The index has no such version; another one may have it.
-        requirement: What nothing was found for, such as "torch==2.13.0"; empty where pip does not say.
+        requirement: The requirement without a match, such as "torch==2.13.0"; empty where pip does not say.
     """
 
     cause: str
@@ -101,7 +100,7 @@ _PIN: Final = re.compile(r"===?[\w.!+-]+")
 
 
 def explain_pip(output: str) -> PipFailure:
-    """Finds the cause in what pip printed, or in the end of it."""
+    """Find the cause in pip's output, or in the end of it."""
     text = output.lower()
     if any(sign in text for sign in _CERTIFICATE):
         fault = certificate_fault("the package index", text)
@@ -120,7 +119,7 @@ def explain_pip(output: str) -> PipFailure:
 
 
 def error_line(output: str) -> str:
-    """The last line in which pip says what is wrong; empty where there is none."""
+    """The last error in pip's output; empty where there is none."""
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
     return lines[-1].removeprefix("ERROR:").strip() if lines else ""
 

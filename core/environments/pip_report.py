@@ -1,4 +1,4 @@
-"""pip's installation report: which files it would install, and how large they are, as far as their servers say.
+"""pip's installation report: the files that it would install, and their sizes as far as their servers say.
 
 https://pip.pypa.io/en/stable/reference/installation-report/
 """
@@ -29,11 +29,8 @@ class Wheel:
     """A file to install.
 
     Attributes:
-        name: The package.
-        version: Its version.
-        url: Where it is; `file:` for one on this machine.
-        sha256: Its hash.
-        requires: What it needs, a line each.
+        url: Its address; `file:` for one on this machine.
+        requires: Its requirements, a line each.
     """
 
     name: str
@@ -44,25 +41,25 @@ class Wheel:
 
     @property
     def file_name(self) -> str:
-        """The wheel's own name, from which pip knows what it is for."""
+        """The wheel's own name, which tells pip its package and platform."""
         return PurePosixPath(unquote(urlsplit(self.url).path)).name
 
     @property
     def local_path(self) -> Path | None:
-        """Where it lies on this machine; None for one on a server."""
+        """Its path on this machine; None for one on a server."""
         parts = urlsplit(self.url)
         return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
-class ReportError(ValueError):
-    """A report that does not say what is needed."""
+class ReportError(ValueError): ...
 
 
 def parse_report(text: str) -> tuple[Wheel, ...]:
-    """The wheels of a report.
+    """Read the wheels of a report.
 
     Raises:
-        ReportError: It is not a report, or names a file without a hash, outside of an index, or with a path for a name.
+        ReportError: It is not a report, or names a file without a hash, outside of an index, or with a path for a
+            name.
     """
     try:
         document = parse_json(text)
@@ -88,7 +85,7 @@ def _wheel(item: dict[str, dict[str, object]]) -> Wheel:
 
 
 def _sha256(archive: dict[str, object]) -> str:
-    """Of a file; pip before 23.1 (Debian 12 has 23.0) writes ``"hash": "sha256=…"`` alone.
+    """The hash of a file; pip before 23.1 (Debian 12 has 23.0) writes ``"hash": "sha256=…"`` alone.
 
     https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
     """
@@ -100,12 +97,7 @@ def _sha256(archive: dict[str, object]) -> str:
 
 
 def file_sizes(wheels: Sequence[Wheel], cancelled: Callable[[], bool] = lambda: False) -> tuple[int | None, ...]:
-    """The bytes of each file, None where its server does not say; servers are asked at the same time.
-
-    Args:
-        wheels: Which.
-        cancelled: Asked before each; the rest is then unknown.
-    """
+    """Ask servers for the bytes of each file, at the same time; None where one does not say, or once `cancelled`."""
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="wheel-size") as pool:
         return tuple(pool.map(lambda wheel: None if cancelled() else _file_size(wheel), wheels))
 

@@ -1,6 +1,6 @@
-"""Places of what takes room: environments, models, runs; one question asks for the drive of all three.
+"""The folders of environments, models and runs; one question asks for the drive of all three.
 
-Each is kept in a file of its own, the folder of runs in the one that Settings writes. Nothing is moved.
+Each path is kept in a file of its own, the folder of runs in the one that Settings writes. Nothing is moved.
 """
 
 from __future__ import annotations
@@ -27,13 +27,7 @@ FOLDER: Final = "Rankdeck"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where what takes room is kept.
-
-    Attributes:
-        environments: Pythons with PyTorch.
-        models: What is downloaded from Hugging Face.
-        runs: Runs and their checkpoints.
-    """
+    """The folders that take room: Pythons with PyTorch, downloads from Hugging Face, runs with their checkpoints."""
 
     environments: Path
     models: Path
@@ -41,17 +35,17 @@ class Places:
 
 
 def environments_folder() -> Path:
-    """Where environments are made: the folder that was chosen, else one in the user's own data folder."""
+    """The chosen folder for environments, else one in the user's own data folder."""
     return read_folder(environments_dir_file()) or data_folder() / "environments"
 
 
 def environment_folders() -> tuple[Path, ...]:
-    """Where environments may be: the folder for new ones first, then the one that it was before anything was chosen."""
+    """All folders of environments: the one for new ones first, then the default."""
     return tuple(dict.fromkeys((environments_folder(), data_folder() / "environments")))
 
 
 def models_folder() -> Path:
-    """Where models are kept: as a person's own variables say, else the folder that was chosen, else Hugging Face's."""
+    """The folder of models: by the person's own variables, else the chosen one, else Hugging Face's."""
     if not any(os.environ.get(name, "").strip() for name in HUB_VARIABLES):
         chosen = read_folder(models_dir_file())
         if chosen is not None:
@@ -61,18 +55,13 @@ def models_folder() -> Path:
 
 
 def current_places() -> Places:
-    """Where things are kept now."""
     return Places(environments_folder(), models_folder(), default_runs_dir())
 
 
 def places_on(base: Path, now: Places) -> Places:
     """Places below one folder, such as the root of a drive.
 
-    What the person's variables set stays, and so does a folder that has runs: they would vanish from the list.
-
-    Args:
-        base: Where.
-        now: Where things are kept now.
+    A folder that the person's variables set stays, and so does one that has runs: they would vanish from the list.
     """
     root = base if base.name.lower() == FOLDER.lower() else base / FOLDER
     found = Places(root / "environments", root / "models", root / "runs")
@@ -91,7 +80,7 @@ def has_runs(folder: Path) -> bool:
 
 
 def keep_places(places: Places) -> None:
-    """Uses them from now on, the folder of runs from the next start. What is elsewhere stays where it is.
+    """Use these places from now on, the folder of runs from the next start. Existing files stay where they are.
 
     Raises:
         PreflightError: A folder cannot be made, or the choice cannot be written.
@@ -109,11 +98,7 @@ def keep_places(places: Places) -> None:
 
 
 def keep_folder(file: Path, folder: Path) -> None:
-    """Writes a folder's path into a file such as `runs_dir_file`.
-
-    Raises:
-        PreflightError: It cannot be written.
-    """
+    """Write a folder's path into a file such as `runs_dir_file`; raises `PreflightError`."""
     with explained(f"{file} could not be written"):
         file.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(file, f"{folder}\n")

@@ -1,8 +1,8 @@
-"""Plan of an environment: the files that pip would install for it, and how large they are, before any is downloaded.
+"""Plan of an environment: the files that pip would install and their sizes, before any is downloaded.
 
 pip is asked in two steps: PyTorch from the index that has its build, then the rest from the usual one. In the second
 step a file with nothing but PyTorch's metadata stands in for it, so that pip looks neither for another PyTorch nor for
-what the wrong build needs.
+the requirements of the wrong build.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ UNPACKED: Final = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to make.
+    """An environment to make.
 
     Attributes:
-        folder: Where.
         torch: The builds of PyTorch that suit this machine, best first.
-        requirements: What else pip is asked for.
+        requirements: The other requirements for pip.
         extras: Names of Rankdeck's extras that are among them.
         wheels: A folder of wheels to take everything from, without a network.
-        constraints: The versions that were tested.
+        constraints: The file of tested versions.
     """
 
     folder: Path
@@ -55,11 +54,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What pip would install.
+    """The files of an installation.
 
     Attributes:
-        wheels: The files.
-        sizes: Bytes of each of them; None where its server does not say.
+        sizes: Bytes of each file; None where its server does not say.
         python: Bytes of the environment's Python.
     """
 
@@ -69,28 +67,27 @@ class Plan:
 
     @property
     def to_download(self) -> list[int | None]:
-        """The sizes of those that do not lie on this machine."""
+        """The sizes of files that are not on this machine."""
         return [size for wheel, size in zip(self.wheels, self.sizes, strict=True) if wheel.local_path is None]
 
     @property
     def download(self) -> int:
-        """Bytes to download, as far as they are known."""
         return sum(size or 0 for size in self.to_download)
 
     @property
     def unknown(self) -> int:
-        """How many files to download have no known size."""
+        """The number of files without a known size."""
         return sum(size is None for size in self.to_download)
 
     @property
     def installed(self) -> int | None:
-        """About the bytes of the finished environment; None where the size of a file is not known."""
+        """The estimated bytes of the finished environment; None where the size of a file is not known."""
         known = [size for size in self.sizes if size is not None]
         return int(UNPACKED * sum(known)) + self.python if len(known) == len(self.sizes) else None
 
     @property
     def text(self) -> str:
-        """ "Download: 2.6 GB in 38 files. Installed: 5.9 GB."; what is unknown is said to be."""
+        """ "Download: 2.6 GB in 38 files. Installed: 5.9 GB."; an unknown size is called unknown."""
         files = len(self.to_download)
         if not files:
             first = "Nothing is downloaded."
@@ -111,15 +108,13 @@ Cancelled = Callable[[], bool]
 def make_plan(
     pip: Sequence[str], wanted: Wanted, folder: Path, python: int, report: Report, cancelled: Cancelled
 ) -> Plan:
-    """Asks pip what it would install. Nothing is installed, and no wheel downloaded if the index has its metadata.
+    """Ask pip for its plan. Nothing is installed, and no wheel downloaded if the index has its metadata.
 
     Args:
-        pip: The command: of a Python of the same version as the environment's.
-        wanted: The environment to make.
+        pip: The pip of a Python of the same version as the environment's.
         folder: For pip's log and temporary files.
         python: Bytes of the environment's Python.
         report: Called with each step, as text.
-        cancelled: Asked while pip runs.
 
     Raises:
         PipFailedError, EnvironmentFailedError: It cannot be made so; the sentence says why.
@@ -139,13 +134,12 @@ def make_plan(
 
 
 def options_beside(torch: Wheel, wheels: Path | None) -> list[str]:
-    """pip's options on where else the packages beside a PyTorch are: a ROCm build needs a Triton of its own index."""
+    """pip's options for further indexes: a ROCm build needs a Triton of its own index."""
     needs_index = torch.version.endswith(ROCM_TAG) and wheels is None
     return ["--extra-index-url", f"{PYTORCH_INDEX}/{ROCM_TAG}"] if needs_index else []
 
 
 def _find_torch(pip: Sequence[str], wanted: Wanted, folder: Path, report: Report, cancelled: Cancelled) -> Wheel:
-    """The first build that an index has."""
     for number, source in enumerate(wanted.torch):
         report(f"Looking for {source.label}")
         try:
@@ -197,7 +191,7 @@ def _not_in_folder(wheels: Path, requirement: str) -> PipFailedError:
 
 
 def _write_stand_in(torch: Wheel, folder: Path) -> Path:
-    """A wheel with a package's metadata and nothing else."""
+    """Write a wheel with a package's metadata and nothing else."""
     info = f"{TORCH}-{torch.version}.dist-info"
     metadata = [
         "Metadata-Version: 2.1",

@@ -1,4 +1,4 @@
-"""Programs that make an environment: pip and Python, without what the person's own environment would lead astray."""
+"""Programs that make an environment: pip and Python, without variables that lead them astray."""
 
 from __future__ import annotations
 
@@ -35,18 +35,11 @@ _SHOWN: Final = 300
 
 
 class EnvironmentFailedError(RankdeckError):
-    """An environment could not be made."""
-
     title = "The environment could not be made"
 
 
 class PipFailedError(EnvironmentFailedError):
-    """pip ended with an error.
-
-    Attributes:
-        missing: The index has no such version; another one may have it.
-        requirement: What nothing was found for; empty where that is not what failed, or pip does not say.
-    """
+    """pip ended with an error; `missing` and `requirement` are those of `PipFailure`."""
 
     def __init__(self, cause: str, next_step: str, *, missing: bool, requirement: str = "") -> None:
         super().__init__(cause, next_step)
@@ -55,14 +48,13 @@ class PipFailedError(EnvironmentFailedError):
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's variables without those that lead a new Python astray."""
     return clean(os.environ)
 
 
 def run_program(
     argv: Sequence[str], folder: Path, env: Mapping[str, str], limit_s: float, cancelled: Callable[[], bool]
 ) -> Answer:
-    """Runs a program to its end; its output is appended to the environment's log.
+    """Run a program to its end; its output is appended to the environment's log.
 
     Raises:
         CancelledError: `cancelled`; the program and all that it started are ended.
@@ -79,17 +71,16 @@ def run_program(
 
 
 def pip_of(python: Path) -> tuple[str, ...]:
-    """The command that runs an interpreter's pip."""
     return (str(python), "-m", "pip")
 
 
 def own_pip(*, may_download: bool) -> tuple[str, ...] | None:
-    """A pip that can tell what this Python would install, without an environment; None where there is none.
+    """A pip that can plan an installation for this Python, without an environment; None where there is none.
 
     An installed window has no pip, but the file from which Python makes one for its environments.
 
     Args:
-        may_download: Packages come from an index, so that a pip is needed which does not download them to look at them.
+        may_download: Packages come from an index, so an older pip would download them to look at them.
     """
     found = {_version(path.name.split("-")[1]): str(path / "pip") for path in bundled_pips()}
     installed = installed_version("pip", own_python())
@@ -102,7 +93,7 @@ def own_pip(*, may_download: bool) -> tuple[str, ...] | None:
 
 
 def bundled_pips() -> list[Path]:
-    """The pip that comes with this Python, as a wheel; where `ensurepip` finds it, which Debian keeps elsewhere."""
+    """The pip wheels of `ensurepip`, which Debian keeps elsewhere."""
     spec = importlib.util.find_spec("ensurepip")
     if spec is None or spec.origin is None:
         return []
@@ -116,7 +107,6 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def has_pip(python: Path, folder: Path, cancelled: Callable[[], bool]) -> bool:
-    """Whether an interpreter is there and can run pip."""
     if not python.is_file():
         return False
     answer = run_program(
@@ -126,13 +116,7 @@ def has_pip(python: Path, folder: Path, cancelled: Callable[[], bool]) -> bool:
 
 
 def run_pip(pip: Sequence[str], folder: Path, arguments: Sequence[str], cancelled: Callable[[], bool]) -> None:
-    """Runs pip.
-
-    Args:
-        pip: The command, as `pip_of` gives it.
-        folder: For its log.
-        arguments: pip's own.
-        cancelled: Asked while it runs.
+    """Run pip with its output appended to the log in `folder`.
 
     Raises:
         PipFailedError: It ended with an error, or took an hour.

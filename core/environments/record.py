@@ -1,4 +1,4 @@
-"""Environments on disk: a folder each, with a record that says what it is and whether it is whole."""
+"""Environments on disk: a folder each, with a record of its contents and state."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -32,14 +33,12 @@ _WINDOWS: Final = os.name == "nt"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an environment is.
+    """The contents of an environment.
 
     Attributes:
         state: "making" from before its first file until its self-test has passed.
-        python: The version of its Python.
         torch: The version of its PyTorch; empty while it is not known.
-        extras: What else is in it.
-        created: When it was begun, in Unix seconds.
+        created: In Unix seconds.
     """
 
     state: Literal["making", "ready"]
@@ -51,48 +50,32 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment.
-
-    Attributes:
-        folder: Where it is.
-        record: What it is.
-    """
-
     folder: Path
     record: Record
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return self.folder.name
 
     @property
     def is_chosen(self) -> bool:
-        """It is the one that trains."""
+        """It trains the next runs."""
         return chosen_python() == executable_in(self.folder)
 
 
 def executable_in(folder: Path) -> Path:
-    """The interpreter of an environment."""
     return folder / "python" / "python.exe" if _WINDOWS else folder / "python" / "bin" / "python"
 
 
 def folder_of(parent: Path, name: str) -> Path:
-    """The folder of an environment.
-
-    Raises:
-        UsageError: No folder can have that name.
-    """
+    """The folder of an environment; raises `UsageError` for a name that no folder can have."""
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise UsageError(f"{name!r:.80} is not a name for an environment.", "Use letters, digits, dots, + and -.")
     return parent / name
 
 
 def free_folder(parent: Path, name: str) -> Path:
-    """The folder for another environment beside those that are there: "torch-2.13.0-cu130", "torch-2.13.0-cu130-2".
-
-    One of that name that is not complete is completed.
-    """
+    """A folder beside complete environments: "torch-2.13.0-cu130", "torch-2.13.0-cu130-2"."""
     number, folder = 1, folder_of(parent, name)
     while (found := read_environment(folder)) is not None and found.record.state == "ready":
         number += 1
@@ -100,8 +83,17 @@ def free_folder(parent: Path, name: str) -> Path:
     return folder
 
 
+def find_suitable(parent: Path, name: str, extras: Iterable[str]) -> Environment | None:
+    """Find a complete environment of a build with these extras; "NAME-2" and so on are others of that build."""
+    wanted = set(extras)
+    for one in list_environments(parent):
+        is_same_build = one.name == name or one.name.removeprefix(f"{name}-").isdigit()
+        if is_same_build and one.record.state == "ready" and wanted <= set(one.record.extras):
+            return one
+    return None
+
+
 def list_environments(parent: Path) -> list[Environment]:
-    """All below a folder, by name; a folder without a record is none."""
     try:
         folders = sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(REMOVED))
     except OSError:
@@ -110,7 +102,7 @@ def list_environments(parent: Path) -> list[Environment]:
 
 
 def chosen_environment() -> Environment | None:
-    """The one that trains, in whichever folder it is; None where another Python does, or this one."""
+    """The environment that trains, in whichever folder it is; None where another Python does."""
     python = chosen_python()
     if python is None:
         return None
@@ -119,7 +111,7 @@ def chosen_environment() -> Environment | None:
 
 
 def read_environment(folder: Path) -> Environment | None:
-    """The environment in a folder; None where there is no record, or a damaged one."""
+    """The environment in a folder; None without a record, or with a damaged one."""
     try:
         value = parse_json(read_utf8(folder / RECORD))
         if not isinstance(value, dict) or value.pop("format", None) != _FORMAT:
@@ -130,11 +122,7 @@ def read_environment(folder: Path) -> Environment | None:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Writes what an environment is.
-
-    Raises:
-        PreflightError: Disk full, no permission.
-    """
+    """Write an environment's record; raises `PreflightError`."""
     with explained(f"{folder} could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
     values: dict[str, Any] = {"format": _FORMAT, **dataclasses.asdict(record)}
@@ -142,11 +130,7 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def choose(environment: Environment) -> None:
-    """Trains with it from the next run on.
-
-    Raises:
-        PreflightError: It is not whole.
-    """
+    """Train with it from the next run on; raises `PreflightError` if it is not complete."""
     if environment.record.state != "ready":
         raise PreflightError(
             f"{environment.name} is not complete.",
@@ -159,13 +143,9 @@ def choose(environment: Environment) -> None:
 
 
 def remove(environment: Environment) -> int:
-    """Deletes it. Renamed first, which Windows refuses while a program of it runs; then nothing is changed.
+    """Delete an environment and return `clean_up`'s count; raises `PreflightError` if it is in use.
 
-    Returns:
-        How many folders are left beside it, as `clean_up` counts them.
-
-    Raises:
-        PreflightError: It is in use.
+    It is renamed first, which Windows refuses while a program of it runs; then nothing is changed.
     """
     removed = environment.folder.with_name(f"{REMOVED}{environment.name}-{time.time_ns():x}")
     is_chosen = environment.is_chosen
@@ -177,7 +157,7 @@ def remove(environment: Environment) -> int:
 
 
 def clean_up(parent: Path) -> int:
-    """Deletes what removals have left, as far as no program holds a file of it; returns how many folders are left."""
+    """Delete the rests of removals, as far as no program holds their files; return how many folders are left."""
     left = 0
     with contextlib.suppress(OSError):
         for folder in list(parent.glob(f"{REMOVED}*")):

@@ -15,8 +15,7 @@ from typing import Final
 
 from core.errors import RankdeckError, UsageError
 from core.host.host import RunHost
-from core.machine.keep_awake import kept_awake
-from core.machine.power import read_power_settings
+from core.machine.keep_awake import kept_awake, read_power_settings
 from core.processes import ProcessTree
 from core.run_folder.live_runs import noted_as_live
 from core.run_folder.store import RunStore

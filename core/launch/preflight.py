@@ -31,7 +31,6 @@ from core.launch.run_length import run_notes, samples_known
 from core.launch.stop_rules import stop_rules
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
-from core.machine.power import battery_notes, read_battery
 from core.recipes.check import check_text_column
 from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -119,8 +118,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     own_notes = (*run_notes(run, samples if samples_known(run, dataset) else None), *own_notes)
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
-    power_notes = battery_notes(read_battery())
-    notes = (*run.device_notes, *engine_notes, *own_notes, *asked_notes, *power_notes)
+    notes = (*run.device_notes, *engine_notes, *own_notes, *asked_notes)
     return Checked(run, dataset, samples, notes, data)
 
 

@@ -16,12 +16,7 @@ GOOD_TORCH: Final = "2.13.0"
 
 
 def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
-    """``cu130`` or ``cu126``: `torch_builds.choose_build` says which and why; ``rocm7.2`` for AMD's GPUs alone.
-
-    Args:
-        driver: The NVIDIA driver's version; None where it is not known.
-        devices: The GPUs that are to train.
-    """
+    """The build for these GPUs by `torch_builds.choose_build`; ``rocm7.2`` for AMD's GPUs alone."""
     devices = list(devices)
     if devices and all(device.is_amd for device in devices):
         return torch_builds.ROCM_TAG
@@ -29,26 +24,17 @@ def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
 
 
 def driver_of(driver: str | None, devices: Iterable[Device]) -> NvidiaDriver:
-    """NVML's answers as `choose_build` takes them.
-
-    Args:
-        driver: As in `cuda_tag`.
-        devices: As in `cuda_tag`; those whose compute capability is not known are left out.
-    """
+    """NVML's answers as `choose_build` takes them."""
     major = re.match(r"\d+", driver or "")
     cards = [Card(device.name, device.compute_capability) for device in devices if device.compute_capability]
     return NvidiaDriver(None if major is None else int(major[0]), tuple(cards))
 
 
 def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:
-    """The command that puts a build for these GPUs in the place of this interpreter's torch.
+    """The command that replaces this interpreter's torch by a build for these GPUs.
 
     The build's local version (``2.13.0+cu130``) is named, so that pip replaces a CPU build of the same number and
     leaves everything else as it is. pip unpacks the new build before it removes the old one.
-
-    Args:
-        driver: As in `cuda_tag`.
-        devices: As in `cuda_tag`.
     """
     tag = cuda_tag(driver, devices)
     pip = (str(training_python().executable), "-m", "pip", "install", "--no-input", "--disable-pip-version-check")

@@ -1,7 +1,7 @@
 """Python interpreters for scripts: this one, virtual environments, conda's, and Windows' ``py`` list.
 
-Nothing is imported and, but for ``py -0p``, nothing is started: versions are read from what environments say about
-themselves, and torch from the metadata in their packages' folder.
+Nothing is imported and, but for ``py -0p``, nothing is started: versions come from files of the environments, and
+torch from the metadata in their packages' folder.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Interpreter:
     """One Python.
 
     Attributes:
-        path: The program; what the option `python` of the recipe `script` takes.
-        kind: How it was found: ``this`` (Rankdeck's own), ``active`` (of the terminal), ``project`` (beside the
-            script), ``conda``, ``installed``.
-        name: What to call it: the environment's folder or conda name.
-        version: "3.11.9"; empty where it does not say.
-        torch_version: As its package says; None where torch is not installed there.
+        path: The program; the option `python` of the recipe `script` takes it.
+        kind: ``this`` (Rankdeck's own), ``active`` (of the terminal), ``project`` (beside the script), ``conda``,
+            ``installed``.
+        name: The environment's folder or conda name.
+        version: "3.11.9"; empty where its files do not say.
+        torch_version: None where torch is not installed there.
     """
 
     path: Path
@@ -52,20 +52,18 @@ class Interpreter:
 
     @property
     def text(self) -> str:
-        """One line for a list: "myenv: Python 3.11.9, torch 2.13.0"."""
         python = f"Python {self.version}" if self.version else "Python"
         torch = f"torch {self.torch_version}" if self.torch_version else "no torch"
         return f"{self.name}: {python}, {torch}"
 
 
 def find_interpreters(script: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Interpreter]:
-    """The Pythons of this machine that a script may be meant for, each once, the likeliest first.
+    """List the Pythons of this machine for a script, each once, the likeliest first.
 
     Takes some milliseconds; on Windows up to `PY_LIMIT_S`, so a window asks in a thread.
 
     Args:
-        script: The script; environments beside it, or up to three folders above, come first.
-        environ: The environment; None takes this process's.
+        script: Environments beside it, or up to three folders above, come first.
     """
     environ = os.environ if environ is None else environ
     found: dict[str, Interpreter] = {}
@@ -79,7 +77,7 @@ def find_interpreters(script: Path | None = None, environ: Mapping[str, str] | N
 
 
 def describe(path: Path, kind: Kind = "installed", name: str = "") -> Interpreter:
-    """What an interpreter is, as far as its files say; without a name it is called by its environment's folder."""
+    """Describe an interpreter as far as its files say; without a name it is called by its environment's folder."""
     prefix = path.parent if _WINDOWS and path.parent.name.lower() != "scripts" else path.parent.parent
     version = _version(prefix, path)
     return Interpreter(path, kind, name or prefix.name or str(path), version, _torch_version(prefix, version))
@@ -107,13 +105,12 @@ def _beside(script: Path) -> Iterator[tuple[Path, Kind, str]]:
 
 
 def program_in(folder: Path) -> Path | None:
-    """The interpreter of an environment's folder; None where there is none."""
     places = ("Scripts/python.exe", "python.exe", "bin/python.exe") if _WINDOWS else ("bin/python", "bin/python3")
     return next((folder / place for place in places if (folder / place).is_file()), None)
 
 
 def _conda_environments(environ: Mapping[str, str]) -> Iterator[Path]:
-    """What conda keeps a list of, and the environments of its usual places."""
+    """Environments in conda's list, and those of its usual places."""
     home = Path.home()
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for line in (home / ".conda" / "environments.txt").read_text(encoding="utf-8").splitlines():
@@ -146,7 +143,6 @@ def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
 
 
 def _ask_py() -> str:
-    """What Windows' launcher lists; empty where there is none."""
     program = find_program("py")
     if program is None:
         return ""
@@ -161,12 +157,11 @@ def _ask_py() -> str:
 
 
 def parse_py_list(text: str) -> list[Path]:
-    """The programs in what ``py -0p`` prints, in its order."""
     return [Path(found["path"].strip()) for line in text.splitlines() if (found := _PY_LINE.match(line))]
 
 
 def _version(prefix: Path, path: Path) -> str:
-    """The version, by `pyvenv.cfg`, conda's records, the headers, or at least the names of the folders."""
+    """The version by `pyvenv.cfg`, conda's records, the headers, or at least the names of the folders."""
     if path == Path(sys.executable):
         return ".".join(map(str, sys.version_info[:3]))
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -189,17 +184,6 @@ def _version(prefix: Path, path: Path) -> str:
 
 
 def _torch_version(prefix: Path, version: str) -> str | None:
-    for folder in _package_folders(prefix, version):
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                found = _TORCH.fullmatch(entry.name)
-                if found:
-                    return found[1]
-    return None
-
-
-def _package_folders(prefix: Path, version: str) -> Iterator[Path]:
-    """Where the environment's packages lie, with the folders that its ``.pth`` files add."""
     numbers = ".".join(version.split(".")[:2])
     places = (
         f"lib/python{numbers}/site-packages",
@@ -207,13 +191,9 @@ def _package_folders(prefix: Path, version: str) -> Iterator[Path]:
         "lib/python3/dist-packages",
     )
     for place in ("Lib/site-packages",) if _WINDOWS else places:
-        folder = prefix / place
-        if not folder.is_dir():
-            continue
-        yield folder
-        for added in sorted(folder.glob("*.pth")):
-            with contextlib.suppress(OSError, UnicodeDecodeError):
-                for line in added.read_text(encoding="utf-8").splitlines():
-                    text = line.strip()
-                    if text and not text.startswith(("#", "import ", "import\t")) and (folder / text).is_dir():
-                        yield folder / text
+        with contextlib.suppress(OSError), os.scandir(prefix / place) as entries:
+            for entry in entries:
+                found = _TORCH.fullmatch(entry.name)
+                if found:
+                    return found[1]
+    return None

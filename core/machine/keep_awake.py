@@ -1,4 +1,4 @@
-"""The computer does not fall asleep by itself while a run trains. Its screen may go dark."""
+"""Keeps the computer awake while a run trains, unless that is turned off in Settings. The screen may go dark."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from core.files.kept_settings import keep_settings, read_settings
 
 log = logging.getLogger(__name__)
 
@@ -17,14 +20,31 @@ SYSTEMD_RUNS: Final = Path("/run/systemd/system")
 _CONTINUOUS: Final = 0x80000000
 _SYSTEM_REQUIRED: Final = 0x00000001
 _ENDS_WITHIN_S: Final = 5.0
-_SYSTEM_EXECUTION_STATE: Final = 16  # of POWER_INFORMATION_LEVEL
+_FILE: Final = "power.json"
+_FORMAT: Final = "rankdeck-power"
+
+
+@dataclass(frozen=True, slots=True)
+class PowerSettings:
+    """A person's choice in Settings."""
+
+    keep_awake: bool = True
+
+
+def read_power_settings() -> PowerSettings:
+    return read_settings(_FILE, PowerSettings())
+
+
+def keep_power_settings(settings: PowerSettings) -> None:
+    """Keep them for runs that are started from now on; raises `RankdeckError` if the folder cannot be written."""
+    keep_settings(_FILE, _FORMAT, settings)
 
 
 if sys.platform == "win32":
 
     @contextlib.contextmanager
     def kept_awake() -> Iterator[None]:
-        """Keeps the computer awake until the block is left, or the thread that entered it ends.
+        """Keep the computer awake until the block is left, or the thread that entered it ends.
 
         https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setthreadexecutionstate
         """
@@ -40,44 +60,14 @@ if sys.platform == "win32":
         finally:
             kernel.SetThreadExecutionState(_CONTINUOUS)
 
-    def is_kept_awake() -> bool | None:
-        """Whether a program keeps the computer awake just now; None where the system does not say.
-
-        https://learn.microsoft.com/windows/win32/api/powerbase/nf-powerbase-callntpowerinformation
-        """
-        import ctypes
-
-        state = ctypes.c_ulong()
-        try:
-            ask = ctypes.WinDLL("powrprof").CallNtPowerInformation
-        except (OSError, AttributeError):
-            return None
-        if ask(_SYSTEM_EXECUTION_STATE, None, 0, ctypes.byref(state), ctypes.sizeof(state)):
-            return None
-        return bool(state.value & _SYSTEM_REQUIRED)
-
 else:
-
-    def is_kept_awake() -> bool | None:
-        """Whether a program keeps the computer awake just now; None where the system does not say."""
-        inhibit = shutil.which("systemd-inhibit") if SYSTEMD_RUNS.is_dir() else None
-        if inhibit is None:
-            return None
-        try:
-            answer = subprocess.run(
-                [inhibit, "--list", "--no-legend"], capture_output=True, timeout=_ENDS_WITHIN_S, check=False
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        lines = answer.stdout.decode("utf-8", errors="replace").splitlines()
-        return None if answer.returncode else any("block" in line and "sleep" in line for line in lines)
 
     @contextlib.contextmanager
     def kept_awake() -> Iterator[None]:
-        """Keeps the computer awake until the block is left, or this process ends.
+        """Keep the computer awake until the block is left, or this process ends.
 
-        systemd takes the wish from a process of its own, ``systemd-inhibit``, and holds to it while that lives. What
-        it is told to run reads a pipe whose other end only this process has, so it cannot outlive it.
+        systemd takes the request from a process of its own, ``systemd-inhibit``, and keeps it while that lives. That
+        process reads a pipe whose other end only this process has, so it cannot outlive it.
         """
         holder = _start()
         try:

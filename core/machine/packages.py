@@ -1,7 +1,7 @@
-"""Optional packages: whether they are here, which extra of Rankdeck brings them, and the command that installs them.
+"""Optional packages: finds them, the extras of Rankdeck that hold them, and the command that installs them.
 
-What an extra holds is said once, in `pyproject.toml`. A checkout has that file; an installed Rankdeck has what was made
-of it, the metadata of its package. Nothing is imported, and nothing is installed here.
+The contents of extras stand in `pyproject.toml` alone. A checkout has that file; an installed Rankdeck has the
+metadata of its package. Nothing is imported, and nothing is installed here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.errors import PreflightError
 from core.formatting import listed
@@ -33,12 +33,11 @@ _EXTRA: Final = re.compile(r"""\s*(?:and\s+)?\(?\s*extra\s*==\s*["']([\w.-]+)["'
 
 
 class MissingPackageError(PreflightError):
-    """Something needs packages that this Python lacks; the window offers to install them.
+    """Packages are missing in this Python; the window offers to install them.
 
     Args:
-        packages: Their names.
         what: Who needs them, as the beginning of a sentence: "The recipe GPT-2 from the Hub".
-        instead: What can be done without them, if anything.
+        instead: An alternative without them, if any.
     """
 
     title = "A package is missing"
@@ -62,11 +61,10 @@ class MissingPackageError(PreflightError):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What would bring missing packages here.
+    """A command that installs missing packages.
 
     Attributes:
-        packages: What is missing.
-        extras: The extras of Rankdeck that hold it; a package that none of them holds is installed by its name.
+        extras: The extras of Rankdeck that hold them; a package in none of them is installed by its name.
         argv: The command: this interpreter's pip.
     """
 
@@ -76,75 +74,60 @@ class Offer:
 
 
 def missing_packages(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those names that the training Python cannot import. They are looked for again at every call, and not imported."""
+    """The names that the training Python cannot import. They are looked for again at every call, and not imported."""
     importlib.invalidate_caches()  # a package may have come since this process began
     python = training_python()
     return tuple(name for name in packages if not _is_in(python, name))
 
 
 def check_packages(packages: Iterable[str], what: str) -> None:
-    """Refuses what needs packages that are not here.
-
-    Raises:
-        MissingPackageError: Names them and how to get them.
-    """
     missing = missing_packages(packages)
     if missing:
         raise MissingPackageError(missing, what)
 
 
 def installed_version(package: str, python: TrainingPython | None = None) -> str | None:
-    """The version of a package; None where it is not installed, or lies there as a bare folder.
-
-    Args:
-        package: Its name.
-        python: Whose packages; None: the training Python's.
-    """
+    """The version of a package in the training Python by default; None where it is missing or a bare folder."""
     found = (python or training_python()).distribution(package)
     return None if found is None else found.version
 
 
 def recorded_versions() -> dict[str, str]:
-    """Versions of the packages that matter to training, as far as they are installed."""
     return {name: version for name in RECORDED if (version := installed_version(name)) is not None}
 
 
 def installed_requires(package: str, python: TrainingPython | None = None) -> tuple[str, ...]:
-    """A package's ``Requires-Dist`` lines; none where it is not installed.
-
-    Args:
-        package: Its name.
-        python: As in `installed_version`.
-    """
     found = (python or training_python()).distribution(package)
     return () if found is None else tuple(found.requires or ())
 
 
 def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
-    """Rankdeck's extras by name, each with what it holds as pip takes it; empty where neither source is there."""
-    try:
-        project = parse_toml(read_utf8(checkout / "pyproject.toml"))["project"]
-        if project["name"] == DISTRIBUTION:
-            return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
-    except (OSError, ValueError, KeyError):
-        pass  # no checkout
+    """Rankdeck's extras by name, each with its requirements; empty where neither source is there."""
+    project = _project(checkout)
+    if project:
+        return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
     return parse_requires(installed_requires(DISTRIBUTION, own_python()))
 
 
-def find_dependencies() -> tuple[str, ...]:
-    """What Rankdeck itself needs, as pip takes it; empty where neither a checkout nor its metadata says so."""
+def _project(checkout: Path) -> dict[str, Any]:
+    """The table of Rankdeck's project; empty outside a checkout."""
     try:
-        project = parse_toml(read_utf8(CHECKOUT / "pyproject.toml"))["project"]
-        if project["name"] == DISTRIBUTION:
-            return tuple(project["dependencies"])
+        project: dict[str, Any] = parse_toml(read_utf8(checkout / "pyproject.toml"))["project"]
+        return project if project["name"] == DISTRIBUTION else {}
     except (OSError, ValueError, KeyError):
-        pass  # no checkout
+        return {}
+
+
+def find_dependencies() -> tuple[str, ...]:
+    """Rankdeck's own requirements; empty where neither a checkout nor its metadata has them."""
+    if project := _project(CHECKOUT):
+        return tuple(project["dependencies"])
     lines = installed_requires(DISTRIBUTION, own_python())
     return tuple(line for line in lines if _EXTRA.search(line.partition(";")[2]) is None)
 
 
 def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """A package's ``Requires-Dist`` lines that belong to extras, as `find_extras` gives them.
+    """The ``Requires-Dist`` lines of extras, as `find_extras` returns them.
 
     Args:
         lines: ``deepspeed>=0.16.5; sys_platform == "linux" and extra == "deepspeed"``.
@@ -196,12 +179,7 @@ def install_text(packages: Iterable[str], checkout: Path = CHECKOUT) -> str:
 
 
 def offer_for(packages: Iterable[str], checkout: Path = CHECKOUT) -> Offer:
-    """The command that brings packages into this interpreter's environment. It is not run here.
-
-    Args:
-        packages: What is missing.
-        checkout: Whose `constraints.txt` holds back versions that were not tested, where there is one.
-    """
+    """The command that installs packages into this interpreter's environment, in the tested versions."""
     packages = tuple(packages)
     held = find_extras(checkout)
     extras, others = choose_extras(packages, held)

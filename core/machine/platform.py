@@ -17,7 +17,6 @@ import psutil
 from core.errors import PreflightError
 from core.held_files import read_utf8
 from core.machine.packages import installed_version
-from core.machine.windows_memory import windows_memory
 from core.training_python import training_python
 
 PlatformName = Literal["windows", "linux", "macos"]
@@ -29,13 +28,12 @@ class Platform:
     """A machine as `core.launch.plan` sees it.
 
     Attributes:
-        name: Which operating system.
         torch_version: As ``torch.__version__``; None when torch is not installed.
         cuda_build: The CUDA version torch was built for ("12.8"); None for other builds.
         physical_cores: Processor cores, hyper-threads not counted.
-        deepspeed_version: DeepSpeed's version where ranks can train with it; None where they cannot.
+        deepspeed_version: None where ranks cannot train with DeepSpeed.
         commit_free: Bytes that Windows could still promise to programs when this was made; None on other systems.
-        cxx: The C++ compiler that torch.compile would call; None where there is none.
+        cxx: The C++ compiler that torch.compile would call.
         rocm_build: The ROCm version torch was built for ("7.2.26015-fc0010cf6a"); None for other builds.
     """
 
@@ -50,7 +48,7 @@ class Platform:
 
     @property
     def is_cpu_only(self) -> bool:
-        """This torch is a CPU build: it cannot train on a GPU. False where there is no torch to judge by."""
+        """A CPU build of torch, which cannot train on a GPU. False where there is no torch to judge by."""
         return self.torch_version is not None and self.cuda_build is None and self.rocm_build is None
 
     @property
@@ -60,21 +58,20 @@ class Platform:
 
     @property
     def gpu_build(self) -> str | None:
-        """What GPUs this torch is built for: "13.0" (CUDA), "rocm7.2"; None for a CPU build, empty without torch."""
+        """The GPUs of this torch build: "13.0" (CUDA), "rocm7.2"; None for a CPU build, empty without torch."""
         if self.rocm_build is not None:
             return f"rocm{'.'.join(self.rocm_build.split('.')[:2])}"
         return "" if self.torch_version is None else self.cuda_build
 
     @property
     def build(self) -> str:
-        """What this torch is built for, as text: "CUDA 13.0", "ROCm 7.2", "the CPU only"."""
+        """The build as text: "CUDA 13.0", "ROCm 7.2", "the CPU only"."""
         if self.rocm_build is not None:
             return f"ROCm {'.'.join(self.rocm_build.split('.')[:2])}"
         return "the CPU only" if self.cuda_build is None else f"CUDA {self.cuda_build}"
 
 
 def this_platform() -> Platform:
-    """The machine and the Python environment that ranks run in."""
     name: PlatformName = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
     version, cuda, rocm = _torch_build()
     memory = windows_memory()
@@ -88,7 +85,6 @@ def _cxx() -> str | None:
 
 
 def deepspeed_version() -> str | None:
-    """DeepSpeed's version, found without importing it; None where it is not installed."""
     python = training_python()
     if python.find_module("deepspeed") is None:
         return None
@@ -148,7 +144,7 @@ if sys.platform == "win32":
 
 
 def _torch_build() -> tuple[str | None, str | None, str | None]:
-    """Version, CUDA version and ROCm version as torch's own `version.py` gives them."""
+    """Version, CUDA version and ROCm version in torch's own `version.py`."""
     python = training_python()
     version = installed_version("torch", python)
     if version is None:
@@ -164,3 +160,31 @@ def _torch_build() -> tuple[str | None, str | None, str | None]:
     # (github.com/python/cpython/issues/106905).
     values = {name: value for name, _, value in _TEXT_CONSTANT.findall(text)}
     return values.get("__version__", version), values.get("cuda"), values.get("hip")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsMemory:
+    """In bytes.
+
+    Attributes:
+        commit_limit: Memory and page file.
+        commit_free: The part that programs may still be promised.
+    """
+
+    physical: int
+    commit_limit: int
+    commit_free: int
+
+
+def windows_memory() -> WindowsMemory | None:
+    """The counts; None on other systems. Not psutil's swap_memory: it fails where performance counters are off."""
+    if sys.platform != "win32":
+        return None
+    import ctypes
+
+    # MEMORYSTATUSEX: two 32-bit fields (length, load), then seven of 64 bits: memory, of that free, commit limit, …
+    status = (ctypes.c_uint64 * 8)()
+    ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
+    if not ctypes.WinDLL("kernel32", use_last_error=True).GlobalMemoryStatusEx(ctypes.byref(status)):
+        raise ctypes.WinError(ctypes.get_last_error())
+    return WindowsMemory(int(status[1]), int(status[3]), int(status[4]))

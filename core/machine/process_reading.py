@@ -1,4 +1,4 @@
-"""Reading of processes that may end at any moment, or that this user may not see: then there is nothing to read."""
+"""Reads processes that may end at any moment, or that this user may not see: then there is nothing to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNREADABLE: Final = (psutil.Error, OSError, ValueError, OverflowError)
 
 
 def descendants(root: int | psutil.Process) -> list[psutil.Process]:
-    """All that a process has started, and what these have; empty where it cannot be read."""
+    """The children of a process, and theirs; empty where it cannot be read."""
     try:
         process = psutil.Process(root) if isinstance(root, int) else root
         return process.children(recursive=True)
@@ -20,7 +20,7 @@ def descendants(root: int | psutil.Process) -> list[psutil.Process]:
 
 
 def program_name(pid: int) -> str:
-    """The program of a process as a person calls it (`plain_name`); empty where it cannot be read."""
+    """The `plain_name` of a process's program; empty where it cannot be read."""
     try:
         return plain_name(psutil.Process(pid).name())
     except UNREADABLE:
@@ -28,7 +28,7 @@ def program_name(pid: int) -> str:
 
 
 def plain_name(program: str) -> str:
-    """A program's name as a person says it: ``python`` for python3.12 and python.exe."""
+    """A program's usual name: ``python`` for python3.12 and python.exe."""
     name = program.strip()
     if name.lower().endswith(".exe"):
         name = name[:-4]

@@ -42,8 +42,8 @@ class TorchSource:
     """One place to try for torch.
 
     Attributes:
-        requirement: What pip is asked for.
-        index: pip's ``--index-url``; None: wherever this machine's pip looks.
+        requirement: pip's requirement.
+        index: pip's ``--index-url``; None: as this machine's pip is set.
         label: Shown while it is tried.
     """
 
@@ -54,12 +54,7 @@ class TorchSource:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An NVIDIA card.
-
-    Attributes:
-        name: "NVIDIA GeForce RTX 4090".
-        capability: Its compute capability, (8, 9) for Ada.
-    """
+    """An NVIDIA card, with its compute capability: (8, 9) for Ada."""
 
     name: str
     capability: tuple[int, int]
@@ -67,7 +62,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class NvidiaDriver:
-    """What `nvidia-smi` says.
+    """An answer of `nvidia-smi`.
 
     Attributes:
         major: 580 of driver 580.65.06; None where it does not say.
@@ -80,12 +75,11 @@ class NvidiaDriver:
 
 @dataclass(frozen=True, slots=True)
 class BuildChoice:
-    """A build of PyTorch, and why that one.
+    """A build of PyTorch, and the reason for it.
 
     Attributes:
         tag: "cpu", "cu126", "cu130" or "rocm7.2".
-        reason: One sentence.
-        advice: One sentence on what would be better; empty where this is the best.
+        advice: The way to a better build, in a sentence; empty where this is the best.
     """
 
     tag: str
@@ -94,7 +88,6 @@ class BuildChoice:
 
     @property
     def title(self) -> str:
-        """ "PyTorch for CUDA 13.0"."""
         return f"PyTorch for {build_name(self.tag)}"
 
 
@@ -106,7 +99,7 @@ def build_name(tag: str) -> str:
 
 
 def has_nvidia_driver(system: str) -> bool:
-    """Whether an NVIDIA driver is installed, judged by files only, so that every start can afford to ask."""
+    """Look for an NVIDIA driver by files only, so that every start can afford to ask."""
     if system == "win32":
         system_root = os.environ.get("SYSTEMROOT", r"C:\Windows")
         return Path(system_root, "System32", "nvcuda.dll").is_file()
@@ -115,12 +108,7 @@ def has_nvidia_driver(system: str) -> bool:
 
 
 def has_amd_card(system: str, cards: Path = Path("/sys/class/drm")) -> bool:
-    """Whether Linux lists an AMD card with memory of its own, judged by files only.
-
-    Args:
-        system: `sys.platform`.
-        cards: Where the kernel lists graphics cards.
-    """
+    """Look for an AMD card with memory of its own, by Linux's files only."""
     if system != "linux":
         return False
     for memory in cards.glob("card*/device/mem_info_vram_total"):  # amdgpu's own file
@@ -133,7 +121,7 @@ def has_amd_card(system: str, cards: Path = Path("/sys/class/drm")) -> bool:
 
 
 def read_driver() -> NvidiaDriver:
-    """Asks `nvidia-smi`; a driver that does not answer counts as unknown."""
+    """Ask `nvidia-smi`; a driver that does not answer counts as unknown."""
     program = find_program("nvidia-smi")
     if program is None:
         return NvidiaDriver()
@@ -149,7 +137,7 @@ def read_driver() -> NvidiaDriver:
 
 
 def parse_driver(answer: str) -> NvidiaDriver:
-    """Reads lines such as ``580.65.06, 8.9, NVIDIA L4``; what is not understood is left out."""
+    """Read lines such as ``580.65.06, 8.9, NVIDIA L4``; others are left out."""
     majors = [int(found) for found in re.findall(r"^\s*(\d+)\.", answer, re.MULTILINE)]
     found = re.findall(r"^[^,\n]*,\s*(\d+)\.(\d+)\s*,\s*(.*?)\s*$", answer, re.MULTILINE)
     cards = tuple(Card(name, (int(major), int(minor))) for major, minor, name in found)
@@ -159,13 +147,7 @@ def parse_driver(answer: str) -> NvidiaDriver:
 def choose_build(
     driver: NvidiaDriver | None, system: str = sys.platform, *, has_amd: bool | None = None
 ) -> BuildChoice:
-    """The build for this driver and these cards.
-
-    Args:
-        driver: The NVIDIA driver; None where there is none.
-        system: `sys.platform`.
-        has_amd: There is an AMD card; None: it is looked up.
-    """
+    """Choose the build for this driver and these cards; `has_amd` None looks for AMD's."""
     if driver is None:
         if has_amd if has_amd is not None else has_amd_card(system):
             return BuildChoice(ROCM_TAG, "There is an AMD GPU and no NVIDIA driver.")
@@ -227,10 +209,9 @@ def cuda_tag(driver: NvidiaDriver) -> str:
 
 
 def torch_sources(system: str, version: str, tag: str, index: str | None = None) -> tuple[TorchSource, ...]:
-    """Places to try, best first.
+    """List the places to try, best first.
 
     Args:
-        system: `sys.platform`.
         version: The pinned version, ``2.13.0``.
         tag: The build: "cpu", "cu126", "rocm7.2".
         index: A package index that the person named (`ENV_TORCH_INDEX`); it is then the only one asked.
@@ -258,11 +239,7 @@ def torch_sources(system: str, version: str, tag: str, index: str | None = None)
 
 
 def pinned_torch_version(constraints: str) -> str:
-    """The version in the ``torch==`` line of constraints.txt.
-
-    Raises:
-        ValueError: There is no such line.
-    """
+    """The version in the ``torch==`` line of constraints.txt; raises `ValueError` without one."""
     found = re.search(r"^torch==([^\s+;]+)", constraints, re.MULTILINE)
     if found is None:
         raise ValueError("constraints.txt has no torch== line")

@@ -15,7 +15,6 @@ from typing import Any, Final
 from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.store import MANIFEST, CheckpointStore
 from core.client import resume_run
-from core.doctor import software
 from core.doctor.quick import examine
 from core.environments.make import Progress, make
 from core.environments.places import environments_folder
@@ -84,8 +83,6 @@ class Server(Agent):
     def _doctor(self, _: Mapping[str, Any]) -> Answer:
         code = 0
         for finding in examine(default_runs_dir(), this_platform()):
-            if finding.topic is software.WINDOW:  # it is not opened there
-                continue
             self.frames.send({"line": f"{_LEVELS[finding.level]:4}  {finding.topic.name}: {finding.text}"})
             if finding.next_step:
                 self.frames.send({"line": f"      → {finding.next_step}"})

@@ -28,7 +28,7 @@ _YES: Final = 6
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Goes back; returns 1 if that was not possible, 2 if the person did not want to."""
+    """Go back; return 1 if that was not possible, 2 if the person did not want to."""
     parser = argparse.ArgumentParser(description="Goes back to this version of Rankdeck.")
     parser.add_argument("--ask", metavar="ERROR", help="Ask first, and say why: the error of the other version.")
     options = parser.parse_args(arguments)
@@ -48,15 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def put_in_place(folder: Path, limit_s: float) -> None:
-    """Replaces the launchers by those of a version, each in one step; one that runs is waited for.
-
-    Args:
-        folder: The version's.
-        limit_s: So long.
-
-    Raises:
-        OSError: One could not be replaced.
-    """
+    """Replace the launchers by those of a version, each in one step; one that runs is waited for. Raises `OSError`."""
     program, launchers = folder.parents[1], folder / "launchers"
     deadline = time.monotonic() + limit_s
     for source in sorted(path for path in launchers.rglob("*") if path.is_file()):
@@ -76,7 +68,7 @@ def put_in_place(folder: Path, limit_s: float) -> None:
 
 
 def _note(name: str, version: str) -> None:
-    """Windows' list of programs names the version that starts."""
+    """Name the version that starts in Windows' list of programs."""
     if sys.platform != "win32":
         return
     import winreg
@@ -100,7 +92,7 @@ def _say(text: str) -> None:
 
 
 def _message(text: str, kind: int) -> int:
-    """A message box; a line where there is an output, as in a terminal."""
+    """Show a message box; print a line where there is an output, as in a terminal."""
     if sys.platform != "win32" or sys.stdout is not None:
         print(text, flush=True)
         return _YES

@@ -33,7 +33,6 @@ _FOR_WINDOWS: Final = ("--only-binary", ":all:", "--platform", "win_amd64", "--i
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Builds the installer; returns the exit code."""
     options = parser().parse_args(arguments)
     try:
         installer = build(options)
@@ -45,11 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(options: argparse.Namespace) -> Path:
-    """Makes the payload in a temporary folder, and the installer from it.
-
-    Raises:
-        BuildError: An input is missing or not known, or a tool failed.
-    """
+    """Make the payload in a temporary folder, and the installer from it; raises `BuildError`."""
     inputs = read_inputs()
     check_python(options.python, inputs.pythons, unverified=options.unverified)
     with tempfile.TemporaryDirectory(prefix="rankdeck-setup-") as name:
@@ -77,11 +72,7 @@ def build(options: argparse.Namespace) -> Path:
 
 
 def python_version(python: Path) -> str:
-    """ "3.12", from the name of the runtime's library.
-
-    Raises:
-        BuildError: It has none.
-    """
+    """ "3.12", from the name of the runtime's library; raises `BuildError` without one."""
     for path in sorted(python.glob("python3*.dll")):
         if found := re.fullmatch(r"python3(\d+)\.dll", path.name):
             return f"3.{found[1]}"
@@ -89,7 +80,6 @@ def python_version(python: Path) -> str:
 
 
 def rankdeck_version(source: Path) -> str:
-    """The version of a checkout."""
     text = (source / "core" / "__init__.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     assert found is not None
@@ -97,7 +87,7 @@ def rankdeck_version(source: Path) -> str:
 
 
 def _download(target: Path, version: str, folder: Path | None) -> None:
-    """The window's packages, each checked against its hash."""
+    """Download the window's packages, each checked against its hash."""
     _pip(
         "download", "--no-deps", *_FOR_WINDOWS, "--python-version", version, "--require-hashes",
         "-r", str(WINDOW_PACKAGES), "-d", str(target), folder=folder,
@@ -105,7 +95,6 @@ def _download(target: Path, version: str, folder: Path | None) -> None:
 
 
 def _build_wheel(source: Path, target: Path, folder: Path | None) -> None:
-    """Rankdeck itself."""
     _pip("wheel", "--no-deps", "-w", str(target), str(source), folder=folder)
 
 
@@ -132,7 +121,6 @@ def _pip(command: str, *arguments: str, folder: Path | None) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments of the command."""
     made = argparse.ArgumentParser(description="Builds Rankdeck's installer for Windows.")
     add = made.add_argument
     add("--python", type=Path, required=True, metavar="FILE_OR_FOLDER", help="A file that inputs.toml names.")

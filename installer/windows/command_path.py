@@ -18,12 +18,12 @@ _LIMIT_MS: Final = 2000
 
 
 def with_folder(path: str, folder: str) -> str:
-    """A PATH with a folder at its end; unchanged where it is there already."""
+    """Append a folder to a PATH; unchanged where it is there already."""
     return path if _is_in(path, folder) else ";".join([*filter(None, [path.rstrip(";")]), folder])
 
 
 def without_folder(path: str, folder: str) -> str:
-    """A PATH without a folder; all else stays as it was, also empty parts."""
+    """Remove a folder from a PATH; all else stays as it was, also empty parts."""
     if not _is_in(path, folder):
         return path
     return ";".join(part for part in path.split(";") if not _is_same(part, folder))
@@ -38,7 +38,7 @@ def _is_same(part: str, folder: str) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Changes the person's own PATH, of the form that it has, and tells open programs."""
+    """Change the person's own PATH in its present form, and tell open programs."""
     if sys.platform != "win32":
         return 2
     import winreg

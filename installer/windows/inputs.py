@@ -16,27 +16,18 @@ _CHUNK: Final = 1 << 20
 
 
 class BuildError(SetupError):
-    """The installer for Windows cannot be built.
-
-    Args:
-        cause: One sentence.
-        next_step: One sentence.
-    """
-
     def __init__(self, cause: str, next_step: str) -> None:
         super().__init__("The installer was not built", cause, next_step)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What `inputs.toml` says.
+    """The contents of `inputs.toml`.
 
     Attributes:
         pythons: Names of files by their SHA-256.
-        launcher: The requirement of the package that holds the launchers.
-        launcher_sha256: The hash of its wheel.
-        left_out_of_python: Patterns of paths.
-        left_out_of_packages: Patterns of paths.
+        launcher: The requirement of the package that holds the launchers, `launcher_sha256` the hash of its wheel.
+        left_out_of_python, left_out_of_packages: Patterns of paths.
     """
 
     pythons: dict[str, str]
@@ -58,7 +49,7 @@ def read_inputs() -> Inputs:
 
 
 def check_python(python: Path, known: dict[str, str], *, unverified: bool) -> None:
-    """Refuses a Python that is not one of the known files.
+    """Refuse a Python that is not one of the known files.
 
     Args:
         python: An archive, or the folder that holds `python.exe`. A folder has no hash of its own.
@@ -81,7 +72,6 @@ def check_python(python: Path, known: dict[str, str], *, unverified: bool) -> No
 
 
 def sha256(path: Path) -> str:
-    """A file's SHA-256 as hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

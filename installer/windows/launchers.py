@@ -60,10 +60,9 @@ class Launcher:
     """One of the programs.
 
     Attributes:
-        path: Where it is installed, below the program's folder.
+        path: Its place below the program's folder.
         base: distlib's executable: `w64.exe` has no console.
-        python: The Python it runs, in a version's folder.
-        main: What that Python runs.
+        python: Its Python, in a version's folder, which runs `main`.
         up: From its folder to the program's.
     """
 
@@ -81,13 +80,7 @@ LAUNCHERS: Final = (
 
 
 def launcher_bytes(launcher: Launcher, wheel: Path, version_folder: str) -> bytes:
-    """The executable.
-
-    Args:
-        launcher: Which.
-        wheel: distlib's wheel.
-        version_folder: The name of the folder below `versions` that it starts.
-    """
+    """Make the executable from distlib's wheel; `version_folder` is a folder below `versions`."""
     with zipfile.ZipFile(wheel) as archive:
         executable = archive.read(f"distlib/{launcher.base}")
     # -I: neither the person's PYTHONPATH nor their packages are ours.

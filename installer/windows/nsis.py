@@ -19,13 +19,11 @@ _KILOBYTE: Final = 1024
 def make_installer(
     payload: Path, output: Path, work: Path, version: str, folder: str, *, makensis: str, sign: str | None, fast: bool
 ) -> Path:
-    """Compiles the installer.
+    """Compile the installer.
 
     Args:
-        payload: What is installed as a version's folder.
-        output: The installer.
-        work: A folder for what is generated.
-        version: "0.1.0".
+        payload: The contents of a version's folder.
+        work: A folder for generated files.
         folder: The name of the version's folder.
         makensis: The compiler.
         sign: A command that signs the file `%1`.
@@ -65,7 +63,7 @@ def make_installer(
 
 
 def file_commands(payload: Path) -> str:
-    """A `File` line for each file, sorted: `File /r` takes them in the order of the file system."""
+    """Write a `File` line for each file, sorted: `File /r` takes them in the order of the file system."""
     lines: list[str] = []
     folder: PurePosixPath | None = None
     for path in payload_files(payload):

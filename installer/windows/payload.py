@@ -1,4 +1,4 @@
-"""Makes the folder that the installer brings: Python, the window's packages and Rankdeck, the same bytes each time."""
+"""Makes the payload of the installer: Python, the window's packages and Rankdeck, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ID_DIGITS: Final = 10
 
 
 def unpack_python(source: Path, target: Path, left_out: Sequence[str]) -> None:
-    """Unpacks the archive, or copies the folder, without what is left out.
+    """Unpack the archive, or copy the folder, without the excluded paths.
 
     Raises:
         BuildError: There is no `python.exe` in it, or it is neither a tar nor a zip file.
@@ -46,7 +46,7 @@ def unpack_python(source: Path, target: Path, left_out: Sequence[str]) -> None:
 
 
 def install_wheels(wheels: Iterable[Path], python: Path, left_out: Sequence[str]) -> None:
-    """Unpacks wheels into `python`'s packages, without what is left out.
+    """Unpack wheels into `python`'s packages, without the excluded paths.
 
     pip is not asked: with `--target` it writes programs that name the Python that built them.
 
@@ -61,12 +61,11 @@ def install_wheels(wheels: Iterable[Path], python: Path, left_out: Sequence[str]
 
 
 def payload_files(folder: Path) -> list[PurePosixPath]:
-    """All files below a folder, sorted, as paths relative to it."""
     return sorted(PurePosixPath(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file())
 
 
 def payload_id(folder: Path) -> str:
-    """What names these bytes: some digits of the hash of all paths and contents."""
+    """Name these bytes by some digits of the hash of all paths and contents."""
     digest = hashlib.sha256()
     for path in payload_files(folder):
         digest.update(f"{path} {sha256(folder / path)}\n".encode())
@@ -74,7 +73,6 @@ def payload_id(folder: Path) -> str:
 
 
 def is_left_out(path: PurePosixPath, patterns: Sequence[str]) -> bool:
-    """Whether a pattern matches a path; case counts."""
     return any(fnmatch.fnmatchcase(str(path), pattern) for pattern in patterns)
 
 
@@ -95,17 +93,13 @@ def _unzip(source: Path, target: Path, left_out: Sequence[str], *, strip_root: b
 
 
 def _below_root(name: str) -> PurePosixPath | None:
-    """A member's path below the archive's folder of Python; None for what is beside it."""
+    """A member's path below the archive's folder of Python; None for files beside it."""
     root, *rest = PurePosixPath(name).parts or ("",)
     return PurePosixPath(*rest) if rest and root in _ROOTS else None
 
 
 def _new_file(folder: Path, path: PurePosixPath) -> Path:
-    """Where a file goes; its folder is made.
-
-    Raises:
-        BuildError: The path leads out of the folder.
-    """
+    """Make the folder of a new file; raises `BuildError` for a path that leads out of it."""
     if path.is_absolute() or ".." in path.parts:
         raise BuildError(f"An input holds the path {path}, which leads out of its folder.", "Do not use that input.")
     file = folder / path

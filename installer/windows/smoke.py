@@ -1,4 +1,4 @@
-"""Installs, kills, upgrades and uninstalls Rankdeck on this Windows, as a person would, and says what it saw.
+"""Installs, kills, upgrades and uninstalls Rankdeck on this Windows, as a person would, and prints each result.
 
     python installer/windows/smoke.py --old Rankdeck-Setup-0.1.0.exe --new Rankdeck-Setup-0.1.1.exe
         [--wheels DIR]
@@ -37,16 +37,11 @@ RENAMED: Final = "the new version is renamed"
 T = TypeVar("T")
 
 
-class StepError(Exception):
-    """A step did not do what it must."""
+class StepError(Exception): ...
 
 
 class Program:
-    """The installed Rankdeck.
-
-    Args:
-        folder: Where it is, or is going to be.
-    """
+    """The installed Rankdeck."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,7 +50,7 @@ class Program:
         self.versions = folder / "versions"
 
     def version(self) -> str:
-        """What `rankdeck --version` prints; empty if it does not start."""
+        """The version that `rankdeck --version` prints; empty if it does not start."""
         try:
             answer = subprocess.run(
                 [str(self.command), "--version"], capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False
@@ -66,7 +61,7 @@ class Program:
         return found[0] if found else ""
 
     def run(self, *arguments: str, limit_s: float = COMMAND_LIMIT_S) -> str:
-        """Runs a command of Rankdeck to its end; returns what it prints, and fails if the command does."""
+        """Run a command of Rankdeck to its end and return its output; fails if the command does."""
         answer = subprocess.run(
             [str(self.command), *arguments], capture_output=True, encoding="utf-8", timeout=limit_s, check=False
         )
@@ -76,24 +71,22 @@ class Program:
         return output
 
     def folders(self) -> list[str]:
-        """The folders of versions."""
         return sorted(path.name for path in self.versions.iterdir()) if self.versions.is_dir() else []
 
     def setup(self, setup: Path) -> subprocess.Popen[bytes]:
-        """Starts a silent setup. `/D=` is last and without quotes: NSIS takes the rest of the line."""
+        """Start a silent setup. `/D=` is last and without quotes: NSIS takes the rest of the line."""
         return subprocess.Popen(f'"{setup}" /S /D={self.folder}')
 
     def install(self, setup: Path) -> int:
-        """Runs a silent setup to its end; returns its exit code."""
         return self.setup(setup).wait(SETUP_LIMIT_S)
 
     def uninstall(self) -> int:
-        """Runs a silent uninstallation in place, which can be waited for."""
+        """Run a silent uninstallation in place, which can be waited for."""
         return subprocess.Popen(f'"{self.folder / "uninstall.exe"}" /S _?={self.folder}').wait(SETUP_LIMIT_S)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[int]:
-        """Opens the window, gives its handle, and closes it."""
+        """Open the window, give its handle, and close it."""
         if sys.platform != "win32":
             raise OSError("This runs on Windows only.")
         process = subprocess.Popen([str(self.window)])
@@ -108,7 +101,7 @@ class Program:
 
 
 def phases(program: Program, name: str) -> dict[str, Callable[[], bool]]:
-    """What can be seen of a setup from outside, in order; `name` is the new version's."""
+    """The phases of a setup that can be seen from outside, in order; `name` is the new version's."""
 
     def partial(file: str = "") -> bool:
         return any((folder / file).exists() for folder in program.versions.glob(f"{name}-*.partial"))
@@ -125,14 +118,13 @@ def phases(program: Program, name: str) -> dict[str, Callable[[], bool]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Goes through all steps; returns 1 if one failed."""
+    """Go through all steps; return 1 if one failed."""
     parser = argparse.ArgumentParser(description="Smoke test of Rankdeck's installer.")
     parser.add_argument("--old", type=Path, required=True, help="The setup of a version.")
     parser.add_argument("--new", type=Path, required=True, help="The setup of the next one.")
     default = Path(os.environ["LOCALAPPDATA"]) / "Programs" / "Rankdeck test ü 試"
     parser.add_argument("--folder", type=Path, default=default, help="Where to install.")
     parser.add_argument("--wheels", type=Path, help="Make a training environment from the wheels in this folder.")
-    parser.add_argument("--picture", type=Path, help="Save a picture of the opened window here.")
     options = parser.parse_args(arguments)
     failed = 0
     for title, step in steps(options):
@@ -149,7 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def steps(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]]:
-    """The steps in order, each with its title."""
     program = Program(options.folder)
     run = Path(os.environ["LOCALAPPDATA"]) / "Rankdeck test runs" / time.strftime("%Y-%m-%d %H.%M.%S")
     old, new = version_of(options.old), version_of(options.new)
@@ -158,7 +149,7 @@ def steps(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]
         yield f"make a training environment from {options.wheels}", lambda: environment_made(program, options.wheels)
         yield "train on two devices, and stop", lambda: trained(program, run)
         yield "resume to the end", lambda: resumed(program, run)
-    yield "open its window", lambda: window_opened(program, options.picture)
+    yield "open its window", lambda: window_opened(program)
     yield "refuse an upgrade while the window is open", lambda: refused_while_open(program, options.new, old)
     for phase in phases(program, new):
         yield (
@@ -179,7 +170,7 @@ def steps(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]
 
 
 def installed(program: Program, setup: Path, version: str) -> str:
-    """Installs silently, and asks the program for its version."""
+    """Install silently, and ask the program for its version."""
     code = program.install(setup)
     expect(code == 0, f"the setup ended with code {code}: {setup_log()}")
     found = program.version()
@@ -189,7 +180,7 @@ def installed(program: Program, setup: Path, version: str) -> str:
 
 
 def environment_made(program: Program, wheels: Path) -> str:
-    """Makes a training environment without a network, and trains with it from then on."""
+    """Make a training environment without a network, and train with it from then on."""
     program.run("environment", "make", "--build", "cpu", "--wheels", str(wheels), limit_s=ENVIRONMENT_LIMIT_S)
     made = json.loads(program.run("environment", "--json"))
     expect(len(made) == 1 and made[0]["chosen"], f"there are {made}")
@@ -197,7 +188,7 @@ def environment_made(program: Program, wheels: Path) -> str:
 
 
 def trained(program: Program, run: Path) -> str:
-    """Starts a run on two devices and asks it to stop; it saves a checkpoint first."""
+    """Start a run on two devices and ask it to stop; it saves a checkpoint first."""
     run.parent.mkdir(parents=True, exist_ok=True)
     text = run.parent / "tëxt.txt"
     text.write_text("The quick brown fox jumps over the lazy dog. " * 20_000, encoding="utf-8")
@@ -215,7 +206,7 @@ def trained(program: Program, run: Path) -> str:
 
 
 def resumed(program: Program, run: Path) -> str:
-    """Resumes the run in the foreground: every step is there once, on both devices."""
+    """Resume the run in the foreground: every step is there once, on both devices."""
     program.run("resume", str(run), "--yes", limit_s=TRAINING_LIMIT_S)
     expect(state(program, run) == "finished", f"the run is {state(program, run)}")
     steps = steps_of(run / "metrics.jsonl")
@@ -224,31 +215,26 @@ def resumed(program: Program, run: Path) -> str:
 
 
 def trained_further(program: Program, run: Path) -> str:
-    """Trains the same run some steps more."""
     program.run("resume", str(run), "--steps", str(STEPS + 4), "--yes", limit_s=TRAINING_LIMIT_S)
     return f"to step {steps_of(run / 'metrics.jsonl')[-1]}"
 
 
 def run_left(run: Path) -> str:
-    """After the uninstallation the run is as it was; the environments, which setup and window made, are gone."""
+    """Check that the uninstallation left the run, and no environment: setup and window made those."""
     expect((run / "metrics.jsonl").is_file(), f"{run} is gone")
     environments = Path(os.environ["LOCALAPPDATA"]) / "Rankdeck" / "environments"
     expect(not environments.exists(), f"{environments} is left")
     return ""
 
 
-def window_opened(program: Program, picture: Path | None) -> str:
-    """Opens the window and closes it; takes a picture of the screen on the way."""
+def window_opened(program: Program) -> str:
+    """Open the window and close it."""
     with program.opened() as window:
-        title = window_title(window)
-        if picture is not None:
-            time.sleep(3.0)
-            save_picture(picture)
-    return f"title {title!r}"
+        return f"title {window_title(window)!r}"
 
 
 def refused_while_open(program: Program, setup: Path, version: str) -> str:
-    """A setup that starts while the window is open changes nothing."""
+    """Check that a setup that starts while the window is open changes nothing."""
     with program.opened():
         code = program.install(setup)
         expect(code == 3, f"the setup ended with code {code}, not 3")
@@ -257,7 +243,7 @@ def refused_while_open(program: Program, setup: Path, version: str) -> str:
 
 
 def led_back(program: Program, version: str) -> str:
-    """The program that a launcher starts when its version does not open, run by the Python of the version before."""
+    """Run a launcher's way back, by the Python of the version before."""
     folder = next(path for path in program.versions.iterdir() if path.name.startswith(f"{version}-"))
     done = subprocess.run(
         [str(folder / "python" / "python.exe"), "-I", str(folder / "back.py")],
@@ -270,7 +256,7 @@ def led_back(program: Program, version: str) -> str:
 
 
 def killed(program: Program, setup: Path, name: str, phase: str, version: str) -> str:
-    """Kills a setup in a phase; the version before starts."""
+    """Kill a setup in a phase; the version before starts."""
     reached = phases(program, name)[phase]
     for path in program.versions.glob(f"{name}-*"):
         wait_for(lambda path=path: removed(path), COMMAND_LIMIT_S, f"programs in {path.name}")  # type: ignore[misc]
@@ -286,14 +272,14 @@ def killed(program: Program, setup: Path, name: str, phase: str, version: str) -
 
 
 def kept(program: Program, old: str, new: str) -> str:
-    """The version before is there for the way back, and no rest of a killed setup."""
+    """Check that the version before is there for the way back, and no rest of a killed setup."""
     names = [name.rsplit("-", 1)[0] for name in program.folders()]
     expect(names == [old, new], f"there are {program.folders()}")
     return ""
 
 
 def uninstalled(program: Program) -> str:
-    """Uninstalls silently: the folder holds only what was never installed."""
+    """Uninstall silently: the folder holds only files that were never installed."""
     own = program.folder / "my notes.txt"
     own.write_text("mine", encoding="utf-8")
     code = program.uninstall()
@@ -312,7 +298,6 @@ def state(program: Program, run: Path) -> str:
 
 
 def read(path: Path) -> str:
-    """A file's text; empty while there is none."""
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
@@ -323,13 +308,11 @@ def steps_of(metrics: Path) -> list[int]:
 
 
 def expect(true: bool, otherwise: str) -> None:
-    """Raises `StepError` with a sentence."""
     if not true:
         raise StepError(otherwise)
 
 
 def version_of(setup: Path) -> str:
-    """ "0.1.0", from the name of a setup."""
     found = re.search(r"(\d+\.\d+\.\d+)\.exe$", setup.name)
     if found is None:
         raise SystemExit(f"{setup.name} does not end in a version")
@@ -350,7 +333,6 @@ def entry(name: str) -> str:
 
 
 def setup_log() -> str:
-    """What the last setup that failed said."""
     try:
         return (Path(os.environ["LOCALAPPDATA"]) / "Rankdeck" / "setup.log").read_text(encoding="utf-16").strip()
     except OSError:
@@ -358,7 +340,6 @@ def setup_log() -> str:
 
 
 def wait_for(condition: Callable[[], T], limit_s: float, what: str) -> T:
-    """Waits until something is true, and returns it."""
     deadline = time.monotonic() + limit_s
     while not (value := condition()):
         expect(time.monotonic() < deadline, f"waited {limit_s:.0f} s for {what}")
@@ -367,7 +348,7 @@ def wait_for(condition: Callable[[], T], limit_s: float, what: str) -> T:
 
 
 def find_window(start: str) -> int:
-    """A visible top-level window whose title starts so; 0 when there is none."""
+    """A visible top-level window by the beginning of its title; 0 when there is none."""
     if sys.platform != "win32":
         raise OSError("This runs on Windows only.")
     found: list[int] = []
@@ -390,17 +371,8 @@ def window_title(window: int) -> str:
     return text.value
 
 
-def save_picture(path: Path) -> None:
-    """The whole screen, by Qt in a process of its own; nothing where this Python has no PySide6."""
-    program = (
-        "import sys; from PySide6.QtGui import QGuiApplication; a = QGuiApplication(sys.argv);"
-        " a.primaryScreen().grabWindow(0).save(sys.argv[1])"
-    )
-    subprocess.run([sys.executable, "-c", program, str(path)], timeout=COMMAND_LIMIT_S, check=False)
-
-
 def removed(folder: Path) -> bool:
-    """Removes a folder, once no program runs in it: the check that a killed setup had started outlives it."""
+    """Remove a folder, once no program runs in it: the check that a killed setup had started outlives it."""
     try:
         shutil.rmtree(folder)
     except PermissionError:
@@ -409,7 +381,7 @@ def removed(folder: Path) -> bool:
 
 
 def end_tree(pid: int) -> None:
-    """Kills a process and what it started, as Task Manager does."""
+    """Kill a process and its children, as Task Manager does."""
     subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], capture_output=True, check=False)
     time.sleep(0.5)
 

@@ -22,7 +22,7 @@ _LEFT_OUT = (MANIFEST, CHECK, BACK, COMMAND_PATH)
 
 
 def write_manifest(folder: Path) -> None:
-    """Writes the hash of each file, and the programs that the setup runs beside them."""
+    """Write the hash of each file, and the programs that the setup runs beside them."""
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = [f"{_sha256(folder / path)} {path}\n" for path in paths if path not in _LEFT_OUT]
     (folder / MANIFEST).write_text("".join(lines), encoding="utf-8", newline="\n")
@@ -32,7 +32,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def damaged_file(folder: Path) -> str:
-    """The first file that is missing or differs, and how; empty when all are as they were built."""
+    """Find the first file that is missing or differs; empty when all are as they were built."""
     for line in (folder / MANIFEST).read_text(encoding="utf-8").splitlines():
         expected, _, path = line.partition(" ")
         try:
@@ -45,7 +45,7 @@ def damaged_file(folder: Path) -> str:
 
 
 def open_window() -> None:
-    """Imports what the window needs and starts Qt without a screen; raises where something is missing."""
+    """Import the window's modules and start Qt without a screen; raises where something is missing."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     import rankdeck
 
@@ -61,7 +61,7 @@ def open_window() -> None:
 
 
 def main() -> int:
-    """Says in one line what is wrong, if anything; returns 1 then."""
+    """Print a fault in one line, if any; return 1 then."""
     try:
         damage = damaged_file(Path(__file__).resolve().parent)
         if damage:

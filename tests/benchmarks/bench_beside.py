@@ -54,7 +54,6 @@ app.exec()
 
 
 def steps_until_now(run_dir: Path) -> int:
-    """The last step of rank 0."""
     step = 0
     with (run_dir / "metrics.jsonl").open(encoding="utf-8") as file:
         for line in file:
@@ -72,7 +71,6 @@ def rankdeck(*arguments: str) -> str:
 
 @contextmanager
 def training(place: Path) -> Iterator[Path]:
-    """A run's folder, while it trains."""
     text = place / "text.txt"
     text.write_text("the quick brown fox jumps over the lazy dog\n" * 4000, encoding="utf-8")
     runs = place / "runs"
@@ -90,7 +88,6 @@ def training(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def window(place: Path, run_dir: Path) -> Iterator[psutil.Process]:
-    """A process with the window that shows the run."""
     environment = program_environment(os.environ, {"QT_QPA_PLATFORM": "offscreen"})
     with subprocess.Popen([sys.executable, "-c", WINDOW, str(place), str(run_dir)], env=environment) as process:
         try:

@@ -22,7 +22,6 @@ BATCH = 200
 
 
 def make_line(number: int) -> dict[str, Any]:
-    """A step as MiniGPT reports it."""
     return {
         "ts": 1.8e9 + number * 0.01, "event": "step", "rank": number % 2, "attempt": 1, "step": number // 2 + 1,
         "loss": 3.0 + number * 1e-6, "lr": 1e-3, "grad_norm": 0.5, "tokens_per_s": 1234.5, "step_time_s": 0.1,

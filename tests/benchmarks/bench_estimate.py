@@ -86,7 +86,6 @@ class Bench:
 
     @property
     def model(self) -> Path:
-        """A model with random weights for LoRA."""
         from tests.training.workers.recipes.hf_causal_lm.made import make_folder
 
         path = self.folder / "model"
@@ -95,7 +94,6 @@ class Bench:
         return path
 
     def measure(self, name: str, mode: str, steps: int | None = None) -> dict[str, Any]:
-        """One row of the table."""
         case = CASES[name]
         arguments = ["--recipe", case.recipe, "--steps", str(steps or case.steps), *case.arguments, *MODES[mode]]
         if case.recipe != "clstm_ppo":
@@ -108,7 +106,6 @@ class Bench:
         return {**row, "case": name, "mode": mode}
 
     def rankdeck(self, *arguments: str) -> str:
-        """What the command prints."""
         env = {**os.environ, "RANKDECK_HOME": str(self.folder / "home")}
         done = subprocess.run([sys.executable, "-m", "core", *arguments], env=env, capture_output=True, text=True)
         assert done.returncode == 0, f"{' '.join(arguments)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -119,7 +116,6 @@ HEAD: Final = "| run | mode | predicted, MiB | measured, MiB | error |\n|---|---
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """A row of docs/estimate.md's table."""
     sizes = [f"{row[name] / 2**20:,.0f}" if row[name] else "–" for name in ("predicted_bytes", "measured_bytes")]
     error = "–" if row["error"] is None else f"{100 * row['error']:+.1f} %"
     return f"| {row['case']} | {row['mode']} | {' | '.join(sizes)} | {error} |"
@@ -145,7 +141,6 @@ def test_predicted_and_measured_memory(case: str, tmp_path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--modes", nargs="*", default=())

@@ -135,7 +135,6 @@ class Host:
 
 
 def check_nothing_lost(path: Path, lines: int) -> None:
-    """Every rank's every line is there once, in order."""
     found: dict[int, list[int]] = {rank: [] for rank in range(RANKS)}
     with path.open("rb") as file:
         for line in file:
@@ -145,7 +144,6 @@ def check_nothing_lost(path: Path, lines: int) -> None:
 
 
 def plain_lines_per_s(folder: Path) -> float:
-    """`json.dumps` and `write` in a loop."""
     value = {
         "ts": time.time(), "event": "step", "rank": 0, "attempt": 1, "step": 1, "loss": 2.345678, "lr": 0.000987,
         "grad_norm": 1.2345, "tokens_per_s": 3926.7, "step_time_s": 0.0123, "epoch": 0, "block_id": 0, "chunk_id": 7,

@@ -64,7 +64,6 @@ def loop(name: str, job: Job, folder: Path) -> Contender:
 
 
 def environment(job: Job, rank: int) -> dict[str, str]:
-    """What a launcher would put there."""
     shared = {
         "OMP_NUM_THREADS": str(max(1, physical_cores() // job.world)),
         "GLOO_SOCKET_IFNAME": "lo",
@@ -92,7 +91,6 @@ def printed(files: list[Path]) -> Ends:
 
 
 def rankdeck(mode: str, job: Job, folder: Path) -> Contender:
-    """MiniGPT."""
     layers, heads, width = job.shape
     shape = {"n_layer": layers, "n_head": heads, "n_embd": width}
     store = make_run(
@@ -123,7 +121,6 @@ def hosted(store: RunStore, name: str, world: int, *, in_step: bool) -> Contende
 
 
 def shown(of: list[Timed], to: list[Timed]) -> str:
-    """A ratio of rates, and its range."""
     pooled, low, high = ratio(of, to)
     usual = median_ratio(of, to)
     return f"{pooled:.3f} ({low:.3f} to {high:.3f} nine times in ten, {len(of)} turns; median of turns {usual:.3f})"

@@ -36,7 +36,6 @@ def ms(work: Callable[[], object]) -> float:
 
 
 def typed(panel: RunsPanel, text: str) -> list[float]:
-    """Milliseconds of each key."""
     panel.filter.clear()
     QApplication.processEvents()
     times = [ms(lambda end=end: panel.filter.setText(text[:end])) for end in range(1, len(text) + 1)]

@@ -69,7 +69,6 @@ class Row:
         return f"{one.line()}\n{self.line()}"
 
     def line(self) -> str:
-        """A row of docs/estimate.md's table."""
         predicted = self.predicted[1] / self.one_predicted[1]
         achieved = self.achieved[1] / self.one_achieved[1]
         cells = [f"{self.predicted[0]:.3f}", f"{self.achieved[0]:.3f}", _error(self.predicted[0], self.achieved[0])]
@@ -102,7 +101,6 @@ def _speed(time: Mapping[str, Any]) -> Speed:
 
 
 def _trained(bench: Bench, arguments: Sequence[str], runs: Path) -> Speed:
-    """What a run achieves."""
     before = set(runs.glob("*/time.json"))
     bench.rankdeck("train", *arguments)
     (kept,) = set(runs.glob("*/time.json")) - before
@@ -125,7 +123,6 @@ def test_predicted_and_achieved_speedup(case: str, tmp_path: Path) -> None:
 
 
 def measure(bench: Bench, case: str, modes: Sequence[str]) -> list[Row]:
-    """Prints rows as they come."""
     rows = list[Row]()
     for mode in modes:
         rows.append(take_turn(bench, case, mode))
@@ -134,7 +131,6 @@ def measure(bench: Bench, case: str, modes: Sequence[str]) -> list[Row]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--modes", nargs="*", default=None)

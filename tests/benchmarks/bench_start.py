@@ -105,7 +105,6 @@ def _rankdeck(folder: Path, tree: Path, world: int, text: Path) -> Start:
 
 
 def _first_steps(log: Path, world: int) -> float:
-    """When the last rank had made its first step, as the host heard it."""
     found = _logged(log, r"rank \d+ has made step 1")
     assert len(found) == world, found
     return max(found)
@@ -134,7 +133,6 @@ def _last_line(folder: Path, world: int) -> float:
 
 
 def _measured(commands: Sequence[list[str]], tree: Path, folder: Path, first_step: Callable[[], float]) -> Start:
-    """Starts the commands and waits for all that descends from them."""
     path = os.pathsep.join([str(tree), str(tree / "workers" / "sdk")])  # the loop by hand borrows a recipe's model
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANKDECK_HOME": str(folder), "PYTHONPATH": path}
     assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0  # hosts become children of this process

@@ -48,7 +48,6 @@ class Found:
     pairs: Sequence[tuple[float, float]]
 
     def line(self) -> str:
-        """A row of docs/tune.md's table."""
         ratios = [before / after for before, after in self.pairs]
         cells = [self.case, f"`{' '.join(self.tuned['flags'])}`" if self.tuned["flags"] else "the settings as they are"]
         tuned = self.tuned
@@ -57,7 +56,6 @@ class Found:
         return f"| {' | '.join(cells)} |"
 
     def trials(self) -> str:
-        """The table of what was tried."""
         rows = ["| micro-batch | accumulation | all-reduce | checkpointing | step, s | samples/s | result |"]
         rows.append("|---|---|---|---|---|---|---|")
         for trial in self.tuned["trials"]:
@@ -73,7 +71,6 @@ HEAD: Final = "| recipe | found | predicted speed-up | achieved |\n|---|---|---|
 
 
 def measure(bench: Bench, case: str) -> Found:
-    """Tunes a recipe, then trains it in turns."""
     tuned = json.loads(bench.rankdeck("tune", *_arguments(bench, case, MICRO), "--json"))
     pairs = []
     for pair in range(PAIRS if tuned["flags"] else 0):
@@ -108,7 +105,6 @@ def test_predicted_and_achieved_speedup(case: str, tmp_path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     asked: Any = parser.parse_args(argv)

@@ -132,7 +132,6 @@ def test_time_to_the_painted_window(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("steps", "runs"), [(1_000_000, 1), (2_000, 300)])
 def test_opening_with_runs(tmp_path: Path, steps: int, runs: int) -> None:
-    """On a long run, and on a long list of runs."""
     place = tmp_path / "runs"
     shown = place / "run 0"
     write_columns(shown, Shape(steps=steps))

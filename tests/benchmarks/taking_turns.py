@@ -49,7 +49,6 @@ class Contender:
     slices: list[tuple[float, float]] = field(default_factory=list)
 
     def tree(self) -> Iterator[psutil.Process]:
-        """All its processes, parents before their children."""
         for process in self.processes:
             yield process
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -61,12 +60,10 @@ class Contender:
             process.suspend()
 
     def resume(self) -> None:
-        """Lets it go on from there."""
         for process in self.tree():
             process.resume()
 
     def kill(self) -> None:
-        """Ends it, suspended or not."""
         tree = list(self.tree())
         for process in tree:
             with contextlib.suppress(psutil.NoSuchProcess):

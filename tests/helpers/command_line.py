@@ -36,7 +36,6 @@ class CommandLine:
         self.environment = {**os.environ, "PYTHONPATH": path, "RANKDECK_HOME": str(self.runs)}
 
     def write_text(self, name: str, lines: int) -> None:
-        """A text to train on."""
         text = "".join(f"line {n}: the quick brown fox jumps over the lazy dog\n" for n in range(lines))
         (self.place / name).write_text(text, encoding="utf-8", newline="\n")
 
@@ -71,6 +70,5 @@ class CommandLine:
         raise AssertionError(f"no step was made: {run_logs.sections(self.runs)}")
 
     def end_runs(self) -> None:
-        """Ends whatever still trains."""
         for folder in self.runs.glob("*/host.json"):
             self.start("stop", "--now", str(folder.parent)).communicate(timeout=60)

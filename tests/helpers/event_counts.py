@@ -25,7 +25,6 @@ class EventCounts(QObject):
 
     @property
     def total(self) -> int:
-        """All of them."""
         return self.counts.total()
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:

@@ -94,7 +94,6 @@ class Behaviour:
     daemon: str = ""
 
     def prepare_process(self) -> None:
-        """Does what concerns the process, before it connects."""
         if self.ignore_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self.grandchild:
@@ -131,14 +130,12 @@ class Behaviour:
 
 
 def read_behaviour(run_dir: Path, rank: int) -> Behaviour:
-    """The behaviour that `fake.json` gives this rank."""
     path = run_dir / BEHAVIOUR_FILE
     table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return Behaviour(**{**table.get("*", {}), **table.get(str(rank), {})})
 
 
 def as_table(ranks: dict[str, dict[str, Any]]) -> str:
-    """`fake.json` for these behaviours, checked."""
     for fields in ranks.values():
         dataclasses.replace(Behaviour(), **fields)
     return json.dumps(ranks)

@@ -38,7 +38,6 @@ _POLL_S: Final = 0.02
 
 
 def can_fork() -> bool:
-    """Whether there are such hosts here."""
     return sys.platform == "linux" and forking.can_fork()
 
 
@@ -53,7 +52,6 @@ def start(run_dir: Path, environment: Mapping[str, str]) -> forking.Forked:
 
 
 def _imported(run_dir: Path) -> str:
-    """What the run's processes import in any case."""
     try:
         recipe = RunStore(run_dir).config().recipe
     except (RankdeckError, OSError):
@@ -82,7 +80,6 @@ def forked_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
-    """The host's process."""
     from core.host.__main__ import main
     from core.processes import ProcessTree
     from core.processes.posix import SessionRules
@@ -120,7 +117,6 @@ class _Rank(subprocess.Popen[bytes]):
         """It never had anything to close."""
 
     def poll(self) -> int | None:
-        """The exit code, None while it runs."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -128,7 +124,6 @@ class _Rank(subprocess.Popen[bytes]):
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for it."""
         assert timeout is not None
         deadline = time.monotonic() + timeout
         while (code := self.poll()) is None:

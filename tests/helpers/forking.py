@@ -24,7 +24,6 @@ _servers: Final[list[subprocess.Popen[bytes]]] = []
 
 
 def can_fork() -> bool:
-    """Whether there are such processes here."""
     return sys.platform == "linux"
 
 

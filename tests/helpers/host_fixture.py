@@ -67,7 +67,6 @@ class FakeRun:
 
     @property
     def config(self) -> RunConfig:
-        """What is asked of it."""
         return self._config
 
     # scripting
@@ -80,11 +79,9 @@ class FakeRun:
         return self
 
     def fail_at(self, rank: int, step: int | str, how: str = "kill", **fields: Any) -> FakeRun:
-        """This rank fails there."""
         return self.behave(rank, fail_at=step, fail_how=how, **fields)
 
     def hang_at(self, rank: int, step: int | str) -> FakeRun:
-        """This rank stops answering there."""
         return self.behave(rank, hang_at=step)
 
     # doing
@@ -97,7 +94,6 @@ class FakeRun:
         return self
 
     def resume(self, **changes: Any) -> FakeRun:
-        """Resumes it through `core.resume.planner` and `core.client`."""
         resume_run(plan_resume(str(self.run_dir), self._runs_dir, changes, accept_code=True))
         return self
 
@@ -127,7 +123,6 @@ class FakeRun:
         return self
 
     def wait_for_event(self, event: str, count: int = 1) -> list[dict[str, Any]]:
-        """Until the metrics hold so many of an event."""
         self._wait_for_lines(lambda: len(self.events(event)) >= count, event)
         return self.events(event)
 
@@ -138,7 +133,6 @@ class FakeRun:
             time.sleep(0.02)
 
     def end(self) -> RunState:
-        """The last state, once the host has let go of the folder too."""
         state = self.wait(lambda state: not state.is_live)
         deadline = time.monotonic() + LIMIT_S
         while self.store.is_locked() and time.monotonic() < deadline:
@@ -147,13 +141,11 @@ class FakeRun:
 
     @property
     def host(self) -> psutil.Process:
-        """The live host's process."""
         state = self.wait(lambda state: state.host is not None)
         assert state.host is not None
         return psutil.Process(state.host.pid)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Every metrics line, parsed."""
         tail, found = MetricsTail(self.store.metrics), list[bytes]()
         while lines := tail.read():
             found += lines
@@ -164,7 +156,6 @@ class FakeRun:
         return [line for line in self.lines() if line["event"] == event]
 
     def steps(self, rank: int = 0, attempt: int | None = None) -> list[int]:
-        """The steps that a rank's lines name, in their order."""
         return [
             line["step"]
             for line in self.events("step")
@@ -172,7 +163,6 @@ class FakeRun:
         ]
 
     def ledger(self) -> dict[str, Any]:
-        """The run's `chunk_tracker_state.json`."""
         found: dict[str, Any] = json.loads(self.store.ledger.read_text(encoding="utf-8"))
         return found
 
@@ -182,15 +172,12 @@ class FakeRun:
         return {tuple(chunk[key] for key in keys) for chunk in self.ledger()["completed_chunks"]}
 
     def checkpoints(self) -> list[int]:
-        """Numbers of the checkpoints that exist."""
         return sorted(int(path.parent.name) for path in self.store.checkpoints.glob("*/manifest.json"))
 
     def weights(self) -> str:
-        """The exported model."""
         return self.store.model.read_text(encoding="utf-8")
 
     def log(self) -> str:
-        """What host and ranks have written."""
         texts = [f"--- {p.name}\n{p.read_text(encoding='utf-8', errors='replace')}" for p in self.store.logs.glob("*")]
         return "\n".join(texts)
 
@@ -212,7 +199,6 @@ class FakeRun:
         return found
 
     def close(self) -> None:
-        """Ends what the test has left."""
         with contextlib.suppress(Exception):
             state = self.store.stored_state()
             if state.is_live and state.host is not None and state.seen().is_live:
@@ -241,7 +227,6 @@ def quick_starts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def make_run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeRun]:
-    """Makes fake runs in the test's own folder and ends them with it."""
     made: list[FakeRun] = []
 
     def make(**config: Any) -> FakeRun:

@@ -98,7 +98,6 @@ def host(
 
 
 def _spawn(store: RunStore, environment: dict[str, str]) -> Spawned:
-    """A host as everybody starts it."""
     argv, nowhere = [sys.executable, "-m", "core.host", str(store.dir)], subprocess.DEVNULL
     return Spawned(subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=nowhere, stderr=nowhere))
 
@@ -132,7 +131,6 @@ def lines(store: RunStore, event: str) -> list[dict[str, Any]]:
 
 
 def curve(store: RunStore, name: str = "loss") -> dict[int, float]:
-    """The mean over ranks at each step, of the newest attempt that made it."""
     by_step: dict[int, dict[int, float]] = {}
     for line in lines(store, "step"):
         by_step.setdefault(line["step"], {})[line["rank"]] = line[name]

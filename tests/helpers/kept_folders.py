@@ -10,7 +10,6 @@ from core.paths import environments_dir_file, models_dir_file, runs_dir_file
 
 @contextmanager
 def nothing_chosen() -> Iterator[None]:
-    """Other tests of this process have the same data folder."""
     files = (environments_dir_file(), models_dir_file(), runs_dir_file())
     for file in files:
         file.unlink(missing_ok=True)

@@ -29,7 +29,6 @@ MPI_VARIABLES: Final = {
 
 
 def torchrun(processes: int, *flags: str) -> list[str]:
-    """torchrun, up to what it starts."""
     return [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={processes}", *flags]
 
 
@@ -67,7 +66,6 @@ class Job:
 
     @property
     def output(self) -> str:
-        """What launcher and processes have printed."""
         return self._output.read_text(encoding="utf-8", errors="replace")
 
     def processes(self) -> list[psutil.Process]:
@@ -84,26 +82,21 @@ class Job:
         return [found[rank] for rank in sorted(found)]
 
     def note(self) -> Job:
-        """Remembers what lives now below the launcher, for `leftovers`."""
         self._seen.update(dict.fromkeys(self.process.children(recursive=True)))
         return self
 
     def leftovers(self) -> list[psutil.Process]:
-        """What of it still lives, after a while."""
         _, alive = psutil.wait_procs(list(self._seen), timeout=LIMIT_S)
         return [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
     def end(self) -> int:
-        """The launcher's exit code."""
         code: int = self.process.wait(LIMIT_S)
         return code
 
     def interrupt(self) -> None:
-        """As Ctrl+C does."""
         self.process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
-        """Ends what is left."""
         for process in [*self._seen, *_family(self.process)]:
             try:
                 process.kill()
@@ -120,7 +113,6 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def wait(reached: Callable[[], Any], what: str) -> None:
-    """Until something is so."""
     deadline = time.monotonic() + LIMIT_S
     while not reached():
         assert time.monotonic() < deadline, f"{what} did not come"
@@ -128,10 +120,8 @@ def wait(reached: Callable[[], Any], what: str) -> None:
 
 
 def meetings() -> list[Path]:
-    """What processes of launchers have left in the user's folder."""
     return sorted(path for path in (data_folder() / "launched").rglob("*") if path.is_file())
 
 
 def has(program: str) -> bool:
-    """Whether a program is installed."""
     return shutil.which(program) is not None

@@ -50,7 +50,6 @@ class Held:
         return cls(words, objects)
 
     def since(self, before: Held) -> list[str]:
-        """What is here now and was not then."""
         return [words for key, words in self.words.items() if key not in before.words]
 
 
@@ -181,7 +180,6 @@ def _qt_objects() -> Iterator[tuple[Any, str]]:
 
 
 def _let_qt_delete() -> None:
-    """Carries out what `deleteLater` asked for, as the event loop would."""
     from PySide6.QtCore import QCoreApplication, QEvent
 
     if QCoreApplication.instance() is not None:

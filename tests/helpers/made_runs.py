@@ -31,7 +31,6 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def write_values(path: Path, values: dict[str, Any]) -> StagedFile:
-    """A file of a rank's that holds plain values and no tensor."""
     head = json.dumps({"__metadata__": {"rankdeck": json.dumps(values)}}).encode()
     path.write_bytes(struct.pack("<Q", len(head)) + head)
     return StagedFile(path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -98,7 +97,6 @@ def make_run(
 
 
 def aios_file(folder: Path, chunks: int = 3, **changes: Any) -> Path:
-    """AI-OS's file with some chunks of the first epoch done."""
     folder.mkdir(parents=True, exist_ok=True)
     completed = [
         {"block_id": 0, "chunk_id": n, "gpu_id": n % 2, "optimizer_step": n, "steps": CHUNK} for n in range(chunks)

@@ -40,7 +40,6 @@ def _attempt(first: int, last: int, attempt: int, seed: int) -> Iterator[dict[st
 
 
 def main(run_dir: Path, steps: int, seed: int, keep_columns: bool) -> None:
-    """Writes it all, in batches of random size with random pauses."""
     chance = random.Random(seed)
     store = RunStore(run_dir)
     columns = ColumnsWriter(run_dir) if keep_columns else None

@@ -74,7 +74,6 @@ class NetNodes:
             self.key(number, "1" * 64)
 
     def _join(self, name: str, nic: str, address: str) -> None:
-        """Adds a machine to the switch."""
         _ip("netns", "add", name)
         _ip("link", "add", nic, "netns", name, "type", "veth", "peer", "name", nic, "netns", self._switch)
         _ip("-n", self._switch, "link", "set", nic, "master", "switch", "up")
@@ -83,7 +82,6 @@ class NetNodes:
         _ip("-n", name, "link", "set", nic, "up")
 
     def protect(self, lines: Sequence[str]) -> None:
-        """Runs firewall commands on each machine."""
         for name in self._names:
             for line in lines:
                 command = ["ip", "netns", "exec", name, *shlex.split(line)]
@@ -97,7 +95,6 @@ class NetNodes:
         return [int(word) for word in done.stdout.split()]
 
     def key(self, number: int, key: str) -> None:
-        """Gives a machine a key."""
         folder = self._home(number) / "rankdeck"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / KEY_FILE).write_text(key, encoding="utf-8")
@@ -130,7 +127,6 @@ class NetNodes:
             os.close(there)
 
     def run(self, number: int, *command: str) -> int:
-        """Runs `python -m core …` on a machine, to its end."""
         home = f"XDG_DATA_HOME={self._home(number)}"
         enter = ["ip", "netns", "exec", self._names[number], "env", home, sys.executable, "-m", "core", *command]
         return subprocess.run(enter, timeout=60, check=False, stdout=subprocess.DEVNULL).returncode
@@ -146,7 +142,6 @@ class NetNodes:
             process.resume()
 
     def plug(self, *, is_in: bool) -> None:
-        """Joins the machines, or cuts the network between them."""
         _ip("-n", self._names[1], "link", "set", self.nics[1], "up" if is_in else "down")
 
     def processes(self, number: int, *parts: str) -> list[psutil.Process]:
@@ -162,12 +157,10 @@ class NetNodes:
         return found
 
     def workers(self, number: int) -> list[psutil.Process]:
-        """What the agent of a machine has started."""
         agents = self.processes(number, "torch.distributed.run")
         return [child for agent in agents for child in agent.children()]
 
     def kill(self, number: int, find: Callable[[int], list[psutil.Process]] | None = None) -> None:
-        """kill -9 of some of a machine's processes, or of all."""
         for process in self.processes(number) if find is None else find(number):
             try:
                 process.kill()
@@ -175,7 +168,6 @@ class NetNodes:
                 continue
 
     def listening(self, number: int) -> set[tuple[str, int]]:
-        """The addresses and ports at which something on a machine listens."""
         pids = _ip("netns", "pids", self._names[number]).split()
         found = set()
         for kind, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
@@ -187,7 +179,6 @@ class NetNodes:
         return found
 
     def close(self) -> None:
-        """Ends everything on both machines, and removes them."""
         for job in self.jobs:
             job.close()
         for number, name in enumerate(self._names):

@@ -14,5 +14,4 @@ class PatientBot(QtBot):
     """Waits at least `HANG_MS` for a state, whatever limit a test names."""
 
     def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = HANG_MS) -> None:
-        """Waits until `callback` is true, or raises what it raised last."""
         super().waitUntil(callback, timeout=max(timeout, HANG_MS))

@@ -18,13 +18,11 @@ RECIPE = Recipe("minigpt", "MiniGPT", "", Path("recipes") / "minigpt")
 
 
 def resolved_run(config: RunConfig, mode: Mode | str, ranks: int) -> ResolvedRun:
-    """The run on so many devices in this mode."""
     devices = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(ranks)]
     return resolve_on(config.replace(mode=Mode.read(mode)), RECIPE, devices, Platform("linux", "2.13.0", None, 8))
 
 
 def made_ranks(mode: Mode | str, ranks: int, *, self_contained: bool = False, log: Path = Path()) -> Ranks:
-    """Ranks that are not started."""
     run = resolved_run(RunConfig(), mode, ranks)
     run = replace(run, recipe=replace(RECIPE, self_contained=self_contained))
     return Ranks(run, [RankCommand(d.index, (), {}, (), Path(), log, d) for d in run.devices])

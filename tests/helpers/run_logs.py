@@ -21,7 +21,6 @@ def sections(folder: Path) -> list[tuple[str, str]]:
 
 
 def tail(path: Path) -> str:
-    """The last lines of a text file."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     left_out = f"({len(lines) - SHOWN_LINES} lines before)\n" if len(lines) > SHOWN_LINES else ""
     return left_out + "\n".join(lines[-SHOWN_LINES:])

@@ -39,11 +39,9 @@ class ScriptRun(FakeRun):
         self.folder = folder
 
     def printed(self, rank: int = 0) -> str:
-        """What a rank has written."""
         return (self.store.logs / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")
 
     def wait_for_print(self, words: str, rank: int = 0) -> ScriptRun:
-        """Until a rank has written so."""
         deadline = time.monotonic() + LIMIT_S
         while not (self.store.logs / f"rank{rank}.log").exists() or words not in self.printed(rank):
             assert time.monotonic() < deadline, f"rank {rank} never printed {words!r}\n{self.log()}"
@@ -51,11 +49,9 @@ class ScriptRun(FakeRun):
         return self
 
     def scripts(self) -> list[psutil.Process]:
-        """Living processes of the user's program, with what it started."""
         return [process for process in self.ranks() if "RANKDECK_SDK_PORT" in process.environ()]
 
     def assert_nothing_left(self) -> None:
-        """No process of the run lives, nor comes to within a moment."""
         deadline = time.monotonic() + 10.0
         while (left := self.ranks()) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -69,7 +65,6 @@ MakeScriptRun = Callable[..., ScriptRun]
 def script_run(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[MakeScriptRun]:
-    """Makes runs of scripts and ends them with the test."""
     made: list[ScriptRun] = []
     as_a_persons = request.node.get_closest_marker("spawned") is not None
 

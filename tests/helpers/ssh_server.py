@@ -24,7 +24,6 @@ _START_LIMIT_S: Final = 20.0
 
 
 def find_sshd() -> str:
-    """The system's sshd, or skips the test."""
     found = shutil.which("sshd", path=os.pathsep.join([os.environ.get("PATH", ""), *_PLACES]))
     if found is None or shutil.which("ssh") is None:
         pytest.skip("sshd is not installed (Debian: apt-get install openssh-server)")
@@ -71,17 +70,14 @@ class SshServer:
 
     @property
     def address(self) -> str:
-        """ "user@127.0.0.1"."""
         return f"{psutil.Process().username()}@{self._host}"
 
     @property
     def add(self) -> list[str]:
-        """Arguments of ``rankdeck machines add`` behind the name."""
         python = ["--python", sys.executable, "--starter", sys.executable]
         return [self.address, "--port", str(self.port), "--identity", str(self.key), *python]
 
     def start(self) -> None:
-        """Listens (again)."""
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # Debian's sshd wants it, and the service makes it
         log = self._folder / "sshd.log"
@@ -117,7 +113,6 @@ class SshServer:
         os.environ["PATH"] = self._path
 
     def change_host_key(self) -> None:
-        """Shows another host key from the next start on."""
         for name in ("host_key", "host_key.pub"):
             (self._folder / name).unlink()
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._folder / "host_key"], check=True)

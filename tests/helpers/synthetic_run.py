@@ -94,7 +94,6 @@ def write_lines(folder: Path, shape: Shape, *, with_columns: bool = False, **sta
 
 
 def metrics_lines(shape: Shape) -> Iterator[bytes]:
-    """Every line of the run, by time."""
     found: list[tuple[float, bytes]] = []
     for group, values in groups_of(shape):
         if group == "eval":
@@ -113,7 +112,6 @@ def metrics_lines(shape: Shape) -> Iterator[bytes]:
 
 
 def event_lines(shape: Shape) -> list[bytes]:
-    """Launch, evaluations, samples of text, the end."""
     end_s = START_S + shape.steps * shape.step_s
     lines: list[dict[str, Any]] = [
         {"ts": START_S - 4, "event": "launch", "rank": -1, "mode": "ddp", "devices": list(UUIDS), "resumed_from": None}
@@ -127,7 +125,6 @@ def event_lines(shape: Shape) -> list[bytes]:
 
 
 def groups_of(shape: Shape) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Each group's columns."""
     for rank in range(shape.ranks):
         yield f"rank{rank}", _steps(shape, rank)
     seconds = max(2, int(shape.steps * shape.step_s) + 3)

@@ -28,23 +28,18 @@ class UpdateServer:
 
     @property
     def url(self) -> str:
-        """The announcement's."""
         return f"{self.address}/update.json"
 
     def announce(self, release: str, **changes: Any) -> None:
-        """Announces a release."""
         document = {"format": "rankdeck-update", "version": 1, "release": release, "news": ["Faster."]}
         self.answer(json.dumps(document | changes).encode())
 
     def answer(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        """Answers the announcement's address with anything."""
         self.paths["/update.json"] = (status, headers or {"Content-Length": str(len(body))}, [body])
 
 
 @contextmanager
 def update_server() -> Iterator[UpdateServer]:
-    """A server for the block."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             server.asked.append((self.requestline, {name.lower(): value for name, value in self.headers.items()}))

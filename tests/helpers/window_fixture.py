@@ -63,8 +63,6 @@ def open_window(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> Iterator[OpenWi
 
 @pytest.fixture
 def open_sheet(open_window: OpenWindow) -> OpenWindow:
-    """As `open_window`, with New run open."""
-
     def make() -> Rankdeck:
         rankdeck = open_window()
         rankdeck.window.actions_.new_run.setChecked(True)
@@ -84,14 +82,12 @@ def shut(rankdeck: Rankdeck) -> None:
 
 
 def unfold(form: RecipeForm) -> None:
-    """Unfolds Advanced and each of its groups."""
     form.more.setChecked(True)
     for fold in form.advanced.folds:
         fold.toggle.setChecked(True)
 
 
 def type_into(rankdeck: Rankdeck, name: str, text: str, qtbot: QtBot) -> None:
-    """Types a value into a field of the form, key by key."""
     editor: Any = rankdeck.window.new_run.form.rows[name].editor
     editor.clear()
     qtbot.keyClicks(editor, text)

@@ -37,7 +37,6 @@ def write_rows(path: Path, texts: Sequence[str], column: str = "text") -> Path:
 
 
 def pack(data: bytes, name: str) -> bytes:
-    """The bytes as a file of that name holds them."""
     if name.endswith(".gz"):
         return gzip.compress(data)
     if name.endswith(".zst"):
@@ -48,7 +47,6 @@ def pack(data: bytes, name: str) -> bytes:
 
 
 def write_parquet(path: Path, rows: Sequence[dict[str, object]], group: int = 3) -> None:
-    """With several row groups."""
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the pyarrow package")
     from pyarrow import parquet
 

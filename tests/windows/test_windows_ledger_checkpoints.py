@@ -45,7 +45,6 @@ class Holder:
         assert self.process.stdout.readline().strip() == b"held"
 
     def release(self) -> None:
-        """Lets it close the file and waits until it has ended."""
         with contextlib.suppress(OSError, ValueError):
             self.process.communicate(b"\n", timeout=30)
 

@@ -33,7 +33,6 @@ kernel32.IsProcessInJob(ctypes.c_void_p(-1), None, ctypes.byref(inside))
 
 
 def run_in_tree(code: str, folder: Path) -> list[str]:
-    """The lines that `code` prints as a child of a tree."""
     with ProcessTree() as tree:
         child = tree.spawn([sys.executable, "-S", "-c", code], dict(os.environ), folder, folder / "log")
         assert exit_code(child) == 0, (folder / "log").read_text(encoding="utf-8")

@@ -20,7 +20,6 @@ SAMPLED_PX = 16
 
 
 def colours(picture: QPixmap) -> int:
-    """How many different colours a picture has, looked at on a grid."""
     image = picture.toImage()
     points = [(x, y) for x in range(0, image.width(), SAMPLED_PX) for y in range(0, image.height(), SAMPLED_PX)]
     return len({image.pixel(x, y) for x, y in points})

@@ -1,8 +1,7 @@
 """One rank of a self-test (`core.doctor.self_tests`): computes on its device, or exchanges tensors with another rank.
 
-Run as ``python -m workers.programs.self_test_main compute`` or ``… link WAY`` with a rank's environment; it has no
-host. Each part is said twice, as lines of JSON: when it begins and how it ended. So where the process is killed, what
-it was doing is known, and what came before stays.
+Run as ``python -m workers.programs.self_test_main compute`` or ``… link`` with a rank's environment; it has no host.
+Each part prints two lines of JSON, at its beginning and at its end: so a killed process has said what it was doing.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Found = dict[str, Any]
 
 
 def try_part(name: str, work: Callable[[], Found]) -> bool:
-    """Does one part of a test and says how it ended; an error is a result."""
+    """Do one part of a test and print its result; an error is a result."""
     _say({"begins": name})
     try:
         found: Found = {"ok": True, **work()}
@@ -44,20 +43,11 @@ def try_part(name: str, work: Callable[[], Found]) -> bool:
 
 
 def compute(context: RankContext) -> None:
-    """A kernel, a matmul, and both half precisions on this rank's device."""
+    """Multiply matrices in fp32 and both half precisions on this rank's device."""
     import torch
 
     torch.set_num_threads(context.threads)
     device = torch.device(context.device)
-
-    def kernel() -> Found:
-        numbers = torch.arange(1_000_000, device=device, dtype=torch.float32)
-        if int((numbers * 2 + 1)[-1].item()) != 1_999_999:
-            raise ArithmeticError("a kernel computed a wrong number")
-        if device.type != "cuda":
-            return {}
-        major, minor = torch.cuda.get_device_capability(device)
-        return {"capability": f"{major}.{minor}", "built_for": torch.cuda.get_arch_list()}
 
     def matmul(dtype: torch.dtype) -> Found:
         generator = torch.Generator().manual_seed(0)
@@ -72,13 +62,13 @@ def compute(context: RankContext) -> None:
         seconds = _time(lambda: matrix @ matrix, device)
         return {"gflops": 2 * size**3 / seconds / 1e9}
 
-    if try_part("kernel", kernel):
-        for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
-            try_part(name, lambda dtype=dtype: matmul(dtype))  # type: ignore[misc]
+    if try_part("fp32", lambda: matmul(torch.float32)):
+        try_part("bf16", lambda: matmul(torch.bfloat16))
+        try_part("fp16", lambda: matmul(torch.float16))
 
 
-def link(context: RankContext, way: str) -> None:
-    """Sums tensors with the other ranks, and checks the sums."""
+def link(context: RankContext) -> None:
+    """Sum tensors with the other ranks, and check the sums."""
     import torch
     import torch.distributed as dist
 
@@ -115,21 +105,12 @@ def link(context: RankContext, way: str) -> None:
             if int(over):
                 return {"mb_per_s": LINK_ELEMENTS * 4 / 1e6 / sorted(times)[len(times) // 2]}
 
-    def share() -> Found:
-        from workers.all_reduce.choice import choose_all_reduce
-
-        chosen = choose_all_reduce(groups[0], place, LINK_ELEMENTS * 4, "shared")
-        chosen.close()
-        if chosen.speeds is None:
-            raise RankdeckError(f"{chosen.fallback or chosen.summary}", "")
-        return {"mb_per_s": chosen.speeds.shared_mb_per_s, "gloo_mb_per_s": chosen.speeds.gloo_mb_per_s}
-
-    if try_part("join", join) and try_part("sum", share if way == "shared" else gather):
+    if try_part("join", join) and try_part("sum", gather):
         dist.barrier(group=groups[0])
 
 
 def _time(work: Callable[[], object], device: Any) -> float:
-    """Seconds of the median round; rounds until a quarter of a second is over."""
+    """The median round in seconds; rounds continue for a quarter of a second."""
     times = [_time_once(work, device)]  # the first is the warm-up
     began = time.perf_counter()
     while len(times) < 4 or (time.perf_counter() - began < 0.25 and len(times) < 50):
@@ -153,13 +134,13 @@ def _say(values: Found) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Runs one test; the exit code is 0 however its parts ended."""
+    """Run one test; the exit code is 0 however its parts ended."""
     context = RankContext.from_env(os.environ)
     if try_part("import", _import_torch):
         if argv[0] == "compute":
             compute(context)
         else:
-            link(context, argv[1])
+            link(context)
     return 0
 
 

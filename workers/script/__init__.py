@@ -1,1 +1,1 @@
-"""A user's own script as a rank: starts it, watches what it prints, tells the run host, serves its `rankdeck`."""
+"""A user's own script as a rank: starts it, reads its output, informs the run host, serves its `rankdeck`."""

@@ -1,4 +1,4 @@
-"""The user's program as a process: started so that it dies with us, watched, ended with all it started."""
+"""The user's program as a process: started so that it dies with us, watched, ended with all its children."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BUSY_SHARE: Final = 0.05
 
 
 class LifeSigns:
-    """Tells the host that a script is alive when no step of it is charted: it prints, or its processes compute.
+    """Reports a script alive when no step of it is charted: it prints, or its processes compute.
 
-    A script may be silent for long and be well: it compiles, evaluates, saves. The hang watch is patient with one
-    that computes, less so with one that neither prints nor computes. `pid` is its main process, `hang_timeout_s` when
-    the host reports a hang, if a person has said so.
+    A script may be silent for long and be well: it compiles, evaluates, saves. The hang watch is patient with one that
+    computes, less so with one that neither prints nor computes. `hang_timeout_s` is the host's limit, if a person has
+    set one.
     """
 
     def __init__(self, pid: int, send: Callable[[Phase], None], hang_timeout_s: float | None) -> None:
@@ -38,7 +38,7 @@ class LifeSigns:
         self._used_s: float | None = None
 
     def look(self, now: float, printed_at: float) -> None:
-        """Looks, when it is time to; `printed_at`: when the script printed last, on the same monotonic clock."""
+        """Look, when it is time to; `printed_at` is the time of the last output, on the same monotonic clock."""
         if now < self._look_at:
             return
         if printed_at > self._look_at - self._window_s:
@@ -59,7 +59,7 @@ class LifeSigns:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """CPU time of a process with all that it has started."""
+    """CPU time of a process with all its children."""
     total = 0.0
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(pid)
@@ -74,10 +74,10 @@ _KILL_WAIT_S: Final = 5.0
 
 
 def ignore_interrupts() -> None:
-    """This process outlives the Ctrl+C that it sends; what it starts must hear it. Called first thing.
+    """Let this process outlive the Ctrl+C that it sends; its children must hear it. Called first thing.
 
-    Under Windows a process started in a new process group, as the run host is, ignores Ctrl+C, and so does everything
-    that it starts, until that is changed.
+    Under Windows a process started in a new process group, as the run host is, ignores Ctrl+C, and so do its children,
+    until that is changed.
     """
     signal.signal(signal.SIGINT, _pass_over)
     if sys.platform == "win32":
@@ -92,7 +92,7 @@ def _pass_over(number: int, frame: object) -> None:
 
 
 class Script(subprocess.Popen[bytes]):
-    """A running program. It writes where this process writes, so its log holds all from the first byte.
+    """A running program. It writes to this process's output, so its log holds all from the first byte.
 
     Raises:
         OSError: It cannot be started.
@@ -110,7 +110,7 @@ class Script(subprocess.Popen[bytes]):
         super().__init__(command, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)
 
     def interrupt(self, terminate: bool = False) -> None:
-        """Sends Ctrl+C to its process group, as a terminal does; or, with `terminate`, SIGTERM (Windows: Ctrl+Break).
+        """Send Ctrl+C to its process group, as a terminal does; or, with `terminate`, SIGTERM (Windows: Ctrl+Break).
 
         SIGTERM reaches the main process alone, as from torchrun: its data loaders' workers would die of it while it
         saves.
@@ -128,7 +128,7 @@ class Script(subprocess.Popen[bytes]):
                 os.killpg(self.pid, signal.SIGINT)  # not reaped yet, so the number is still its group's
 
     def end(self) -> None:
-        """Ends it and what it started, without asking. Whatever escapes is ended by the run host with the attempt."""
+        """End it and its children, without asking. The run host ends any that escape, with the attempt."""
         children: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):
             children = psutil.Process(self.pid).children(recursive=True)

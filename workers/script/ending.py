@@ -75,15 +75,7 @@ _OPTIONS: Final = {
 
 
 def describe_failure(returncode: int, log: str, script: UserScript, *, on_cpu: bool, world_size: int) -> RankFailed:
-    """The last message of a rank whose program failed.
-
-    Args:
-        returncode: As `subprocess` gives it.
-        log: The end of what the program printed.
-        script: The program.
-        on_cpu: It ran on CPU devices.
-        world_size: On how many devices.
-    """
+    """The last message of a rank whose program failed; `log` is the end of its output."""
     until_abort = log.rpartition(_ABORTED)[0]
     if _raised_last(until_abort):
         returncode, log = 1, until_abort  # it aborted on its way out; the exception is what counts
@@ -108,7 +100,7 @@ def _lines(log: str) -> list[str]:
 
 
 def _starts(lines: list[str]) -> list[int]:
-    """Where tracebacks and crash reports begin; those that Python prints and passes over are none."""
+    """The lines at which tracebacks and crash reports begin, without those that Python prints and passes over."""
     starts = [i for i, line in enumerate(lines) if _TRACEBACK in line or _FATAL.search(line)]
     return [i for i in starts if i == 0 or not _PASSED_OVER.match(lines[i - 1])]
 
@@ -123,12 +115,12 @@ def _traceback_at(lines: list[str], start: int) -> str:
 
 
 def _is_of_message(line: str) -> bool:
-    """Whether an exception's message continues in this line: it is not empty and begins no other report."""
+    """True if an exception's message continues in this line: it is not empty and begins no other report."""
     return line.strip() not in ("", '"""') and _TRACEBACK not in line and not _PASSED_OVER.match(line)
 
 
 def _raised_last(log: str) -> bool:
-    """Whether the last that a program printed, up to native code's own messages, is an uncaught exception."""
+    """True if the last output, up to native code's own messages, is an uncaught exception."""
     lines = _lines(log)
     starts = [number for number, line in enumerate(lines) if _TRACEBACK in line]
     after = [line for line in lines[starts[-1] + 1 :] if not _NATIVE.match(line)] if starts else []
@@ -137,7 +129,6 @@ def _raised_last(log: str) -> bool:
 
 
 def _error_line(trace: str) -> str:
-    """The exception and its message, on one line."""
     lines = trace.splitlines()
     if not lines or _FATAL.search(lines[0]):
         return "".join(lines[:1])
@@ -147,7 +138,7 @@ def _error_line(trace: str) -> str:
 
 
 def _find_place(chain: list[str], script: UserScript) -> str:
-    """Where in the person's own code the last exception was raised: ``, line 6`` or ``, line 6 of data.py``."""
+    """The line of the person's own code that raised the last exception: ``, line 6`` or ``, line 6 of data.py``."""
     own = OwnCode(script.project_folders, script.python)
     # A pool prints a worker's exception, then raises the same one once more where the result was asked for.
     errors = [_error_line(trace) for trace in chain]
@@ -208,13 +199,12 @@ class OwnCode:
         self._libraries = [(*_parts(str(prefix)), name) for name in ("lib", "lib64")]
 
     def is_inside(self, file: str) -> bool:
-        """It lies in the project."""
         if self._is_installed(file):
             return False
         return not _path(file).is_absolute() or any(_starts_with(_parts(file), folder) for folder in self._folders)
 
     def may_be(self, file: str) -> bool:
-        """It lies elsewhere, and not where an environment keeps its files: perhaps a package in development."""
+        """True for a file outside the project and the environment: perhaps a package in development."""
         return not self._is_installed(file) and not _WINDOWS_LIBRARY.match(file)
 
     def _is_installed(self, file: str) -> bool:

@@ -16,7 +16,7 @@ _OURS: Final = tuple(os.path.normcase(folder) for folder in (PACKAGE_FOLDER, SDK
 
 
 def is_alone(context: RankContext) -> bool:
-    """Its world is this one process: ranks of "independent" know nothing of each other."""
+    """True if its world is this one process: ranks of "independent" know nothing of each other."""
     return context.world_size == 1 or context.mode == Mode.INDEPENDENT
 
 
@@ -37,12 +37,8 @@ def script_environment(
     stays theirs, and so does a `rankdeck.py`. Neither the host's token nor anything else of ours is passed on.
 
     Args:
-        script: What is started.
-        context: The wrapper's.
         ours: The wrapper's own environment, as the launch plan made it.
-        sdk: Where the package `rankdeck` finds the wrapper.
-        run_id: The run's name.
-        max_restarts: How often the ranks may be restarted.
+        sdk: Variables by which the package `rankdeck` finds the wrapper.
         own_port: A free port, for ranks that have a world of their own.
         linux: The platform has a loopback interface named ``lo``.
     """
@@ -73,7 +69,7 @@ def script_environment(
 
 
 def _torchrun(context: RankContext, port: str, run_id: str, max_restarts: int) -> dict[str, str]:
-    """What torchrun sets on one machine (torch.distributed.run, "Environment Variables")."""
+    """torchrun's variables on one machine (torch.distributed.run, "Environment Variables")."""
     rank, world = ("0", "1") if is_alone(context) else (str(context.rank), str(context.world_size))
     return {
         "RANK": rank,

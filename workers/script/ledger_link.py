@@ -1,9 +1,8 @@
 """`rankdeck.chunks` and `rankdeck.checkpoint`, between the user's program and the run's ledger.
 
-A chunk that the program claims is one of the ledger's. A commit makes a checkpoint that holds no weights, only each
-rank's word on which checkpoint of the program's own belongs to it (`script_rank<r>.json`). With the manifest it
-exists, and only then does the program give the checkpoint its name; if it died in between, that is done at the next
-start.
+A chunk that the program claims is one of the ledger's. A commit makes a checkpoint without weights: each rank's record
+names the program's own checkpoint that belongs to it (`script_rank<r>.json`). With the manifest it exists, and only
+then does the program give its checkpoint the final name; if it died in between, that is done at the next start.
 """
 
 from __future__ import annotations
@@ -49,17 +48,17 @@ Answer = Callable[..., None]
 
 
 def record_name(rank: int) -> str:
-    """The file in a checkpoint that holds a rank's word."""
+    """The name of a rank's record in a checkpoint."""
     return f"script_rank{rank}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a rank has put into a checkpoint.
+    """A rank's record in a checkpoint.
 
     Attributes:
         checkpoint: The program's own checkpoint; None where this rank saved none.
-        staged: The name it was written under, until it gets its own.
+        staged: Its temporary name, until it gets its own.
         samples_seen, step: As in `core.protocol.messages.Position`.
     """
 
@@ -70,7 +69,7 @@ class Record:
 
 
 def read_record(folder: Path | None, rank: int) -> Record:
-    """A rank's word in a checkpoint; an empty one where there is none."""
+    """Read a rank's record; an empty one where there is none."""
     if folder is None:
         return Record()
     try:
@@ -81,13 +80,13 @@ def read_record(folder: Path | None, rank: int) -> Record:
 
 
 def _is_partial(staged: Path, final: Path) -> bool:
-    """Whether a file is named as `rankdeck.checkpoint` does it: the record of a received run could name any other."""
+    """True for a file named by `rankdeck.checkpoint`: the record of a received run could name any other."""
     name = re.escape(final.stem) + r"\.partial-[0-9a-f]{8}" + re.escape(final.suffix)
     return staged.parent == final.parent and re.fullmatch(name, staged.name) is not None
 
 
 def finish_record(record: Record) -> None:
-    """Gives a committed checkpoint its name, if its program died before it could, and removes unfinished ones."""
+    """Rename a committed checkpoint, if its program died before it could, and remove unfinished ones."""
     if record.checkpoint is None:
         return
     final = Path(record.checkpoint)
@@ -118,13 +117,12 @@ class _Commit:
 
 @dataclass(slots=True)
 class LedgerLink:
-    """One rank's. Everything is called from the wrapper's loop.
+    """One rank's link. Everything is called from the wrapper's loop.
 
     Attributes:
-        rank: Which.
         independent: The rank has chunks of its own and commits by itself.
         send: Sends a message to the host.
-        before: This rank's word in the newest checkpoint, at first in the one that the run resumes from.
+        before: This rank's record in the newest checkpoint, at first in the one that the run resumes from.
         max_chunk: The largest chunk where the program names no size.
     """
 
@@ -143,13 +141,12 @@ class LedgerLink:
 
     @property
     def is_waiting(self) -> bool:
-        """The program waits for an answer."""
         return bool(self._asked or self._claims or self._commit is not None)
 
     # what the program asks
 
     def ask_data(self, samples: int, chunk_size: int | None, answer: Answer) -> None:
-        """`rankdeck.chunks` was called."""
+        """Answer a call of `rankdeck.chunks`."""
         if self._data is not None:
             self._answer_data(samples, answer)
             return
@@ -160,14 +157,14 @@ class LedgerLink:
             self.send(DataReady(samples, 0, {}, chunk_size=size))
 
     def ask_claim(self, sequence: int, answer: Answer) -> None:
-        """The program wants its next chunk."""
+        """Claim the program's next chunk."""
         self._claims[sequence] = answer
         self.send(Claim(sequence))
 
     def ask_commit(
         self, done: list[list[int]], step: int | None, staged: str | None, final: str | None, answer: Answer
     ) -> None:
-        """The program has written its checkpoint and waits for it to count."""
+        """Commit the program's written checkpoint; the program waits for the answer."""
         if self._commit is not None:
             answer(error="the checkpoint before is not committed yet")
             return
@@ -197,7 +194,7 @@ class LedgerLink:
             self._please()
 
     def tick(self, now: float) -> None:
-        """Asks again after "not now"; gives up what takes too long."""
+        """Ask again after "not now"; give up after the time limit."""
         commit = self._commit
         if commit is None:
             return
@@ -218,7 +215,7 @@ class LedgerLink:
             answer(error=f"rank 0 has {self._data.samples} samples in its dataset, and this rank has {samples}")
 
     def _position(self, done: list[list[int]], step: int | None) -> Position:
-        """What this rank's weights have seen, by the program's word on each chunk it holds."""
+        """The data that this rank's weights have seen, by the program's report on each chunk it holds."""
         completed, partial = [], []
         seen = self.before.samples_seen
         for sequence, samples in done:

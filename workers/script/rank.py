@@ -1,8 +1,7 @@
 """A rank that is a program of the user's own: speaks with the run host, so that the program need not know of it.
 
 No torch here, and nothing of ours in the program: it has its own interpreter, folder and environment. This process
-starts it, reads what it prints for the charts, passes on what it says through `rankdeck`, asks it to stop, and tells
-the host how it ended.
+starts it, charts its output, passes on its calls of `rankdeck`, asks it to stop, and reports its end to the host.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ _OUR_LINE: Final = re.compile(rb"rankdeck: [^\r\n]*[\r\n]+")
 
 
 def main() -> int:
-    """Runs one rank to its end.
+    """Run one rank to its end.
 
     Returns:
-        The exit code: 0, or 1 when the program failed, or 2 when what was asked cannot be.
+        The exit code: 0, or 1 when the program failed, or 2 for an invalid request.
     """
     ignore_interrupts()
     try:
@@ -79,7 +78,7 @@ def main() -> int:
 
 @dataclass(slots=True)
 class _Output:
-    """What the program has printed and is not read yet: the log, from where it stood when the program was started."""
+    """The program's unread output: the log, from its size when the program was started."""
 
     file: IO[bytes]
     printed: PrintedMetrics
@@ -87,7 +86,6 @@ class _Output:
     start: int = 0
 
     def read(self) -> list[Point]:
-        """The points in what came since the last call."""
         points: list[Point] = []
         while data := self.file.read(_READ_BYTES):
             self.heard_at = time.monotonic()
@@ -101,11 +99,7 @@ class _Output:
 
 
 class _Charts:
-    """What becomes of numbers, printed or said by the script itself.
-
-    Attributes:
-        step: The newest.
-    """
+    """Charts numbers from the output and from `rankdeck.log`; `step` is the newest."""
 
     def __init__(self, names: Names, reporter: Reporter, step: int) -> None:
         self.step = step
@@ -115,7 +109,7 @@ class _Charts:
         self._told_unread = self._logs = False
 
     def take(self, points: Iterable[Point]) -> None:
-        """Charts what was printed, unless the script says its numbers itself: they would be charted twice."""
+        """Chart the output, unless the script logs its numbers itself: they would be charted twice."""
         for point in points if not self._logs else ():
             epoch = point.epoch
             if epoch is not None and epoch % 1 == 0 and epoch < MOST_STEPS:
@@ -124,7 +118,7 @@ class _Charts:
             self._emit(point.step, values, evaluation=point.evaluation)
 
     def take_log(self, values: object, step: object) -> None:
-        """Charts what the script said by `rankdeck.log`."""
+        """Chart a call of `rankdeck.log`."""
         if not isinstance(values, dict):
             return
         self._logs = True
@@ -150,7 +144,7 @@ class _Charts:
             self._reporter.log(step, **values)
 
     def tell_names(self) -> None:
-        """Which printed name has become which chart, once for each: the person may want it otherwise."""
+        """Report the chart of each printed name once: the person may want it otherwise."""
         seen = self._names.seen.items()
         new = {name: chart for name, chart in seen if name not in self._told and chart in self._charted}
         if new:
@@ -158,7 +152,7 @@ class _Charts:
             self._reporter.event("charts", names=new)
 
     def tell_unread(self, printed: PrintedMetrics, ended: bool) -> None:
-        """Says once that nothing could be charted, with the names and numbers that could be mapped by hand."""
+        """Report once that nothing could be charted, with the names and numbers that could be mapped by hand."""
         if self._told_unread or self._charted or self._logs:
             return
         unread = printed.describe_unread(ended)
@@ -168,7 +162,7 @@ class _Charts:
 
 
 class _Wrapper:
-    """One program and everything said about it. One loop, one thread."""
+    """One program and its connections. One loop, one thread."""
 
     def __init__(self, context: RankContext, connection: HostConnection, reporter: Reporter) -> None:
         self._context = context
@@ -195,7 +189,7 @@ class _Wrapper:
         self._server = SdkServer(self._welcome, self._on_message)
 
     def run(self) -> tuple[Bye | RankFailed, int]:
-        """From starting the program to the host's last word: this rank's last words and the exit code."""
+        """Run the program and return this rank's last message and the exit code."""
         try:
             output = self._open_output()
             with output.file:
@@ -252,7 +246,7 @@ class _Wrapper:
             ) from error
 
     def _watch(self, script: Script, output: _Output, life: LifeSigns) -> int:
-        """Until the program has ended and everything it printed is read; its exit code."""
+        """Wait until the program has ended and its output is read; return its exit code."""
         while True:
             code = script.poll()
             self._charts.take(output.read())
@@ -345,7 +339,7 @@ class _Wrapper:
     # stopping
 
     def _stop_harder(self, script: Script, now: float) -> None:
-        """One rung after the other: `should_stop`, the signal, the end."""
+        """Climb one rung after the other: `should_stop`, the signal, the end."""
         limit_s, signal = self._script.stop_deadline_s, self._script.stop_signal
         if self._stop_asked_at is None or self._ended:
             return

@@ -1,7 +1,7 @@
-"""The wrapper's end of the package `rankdeck`: a loopback socket that the user's program may talk to, or not.
+"""The wrapper's end of the package `rankdeck`: a loopback socket for the user's program.
 
-Everything happens in the thread that calls `SdkServer.poll`; nothing waits. What a stranger sends costs nothing but
-the connection.
+Everything happens in the thread that calls `SdkServer.poll`; nothing waits. A stranger's data costs nothing but the
+connection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Handle = Callable[["Peer", Mapping[str, Any]], None]
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One process of the user's program that has imported `rankdeck`; welcome once it has said the token."""
+    """One process of the user's program that has imported `rankdeck`; welcome once it has sent the token."""
 
     connection: socket.socket
     deadline: float
@@ -39,7 +39,7 @@ class Peer:
     unsent: bytearray = field(default_factory=bytearray)
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Queues a message; it leaves at the next `poll`."""
+        """Queue a message; it leaves at the next `poll`."""
         self.unsent += json.dumps(message).encode("utf-8") + b"\n"
 
     def answer(self, question: Mapping[str, Any], **fields: Any) -> None:
@@ -47,10 +47,10 @@ class Peer:
 
 
 class SdkServer:
-    """Listens on an ephemeral port of 127.0.0.1 for processes that say the token.
+    """Listens on an ephemeral port of 127.0.0.1 for processes that send the token.
 
     Args:
-        welcome: What every process is told first; asked again for each.
+        welcome: The first message to each process.
         handle: Called with each message of a welcomed process.
     """
 
@@ -68,7 +68,7 @@ class SdkServer:
         self._selector.register(self._listener, selectors.EVENT_READ)
 
     def poll(self, timeout_s: float) -> None:
-        """Waits until something comes, `timeout_s` at most, and takes it."""
+        """Take incoming messages, after at most `timeout_s`."""
         for key, _ in self._selector.select(timeout_s):
             if key.fileobj is self._listener:
                 self._accept()
@@ -121,7 +121,7 @@ class SdkServer:
             self._close(peer)
 
     def _take(self, peer: Peer, line: bytes) -> bool:
-        """Takes a line; False where the connection must be closed."""
+        """Take a line; False where the connection must be closed."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):

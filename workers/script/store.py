@@ -1,4 +1,4 @@
-"""The store that a script's ranks meet at, hosted for them on loopback.
+"""The rendezvous store of a script's ranks, hosted for them on loopback.
 
 torch's own TCPStore, which rank 0 of a process group makes, listens on all interfaces and asks for no password. Under
 torchrun the agent hosts it and ranks are clients (``TORCHELASTIC_USE_AGENT_STORE``); here a process of rank 0's wrapper
@@ -45,7 +45,7 @@ _VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE
 
 
 def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
-    """Whether a store can be hosted for this script; every rank's wrapper must come to the same answer."""
+    """True if a store can be hosted for this script; every rank's wrapper must come to the same answer."""
     if sys.platform != "linux" or any(name in script.environment for name in _VARIABLES) or _meets_elsewhere(script):
         return False
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -60,7 +60,7 @@ def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
 
 
 def _meets_elsewhere(script: UserScript) -> bool:
-    """Whether the script, or what it imports of its own project, names an address."""
+    """True if the script, or a module of its own project, names an address."""
     main = _text(Path(script.target[0])) if len(script.target) == 1 else f"import {script.target[1]}"
     texts = [main]
     for name in sorted(set(_IMPORT.findall(main))):
@@ -106,18 +106,13 @@ class HostedStore:
             listener.close()
 
     def check(self) -> None:
-        """Looks whether it still runs.
-
-        Raises:
-            RankdeckError: It has ended.
-        """
+        """Raise a `RankdeckError` if it has ended."""
         if self._process.poll() is not None:
             assert self._process.stderr is not None
             lines = self._process.stderr.read().decode("utf-8", errors="replace").split("\n")
             raise _trouble(next((line.strip() for line in reversed(lines) if line.strip()), "it ended"))
 
     def close(self) -> None:
-        """Ends it."""
         assert self._process.stdin is not None and self._process.stderr is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()

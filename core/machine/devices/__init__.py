@@ -1,6 +1,6 @@
-"""Devices to train on: NVIDIA GPUs through NVML, or slots of the processor; what they are and how they do.
+"""Devices to train on, and their figures: GPUs, or slots of the processor.
 
-`monitor` has what reads them, and loads NVML's bindings; the window opens without it.
+`monitor` reads them, and loads NVML's bindings; the window opens without it.
 """
 
 from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample

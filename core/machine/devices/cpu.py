@@ -23,11 +23,7 @@ MIN_SLOTS: Final = 2
 
 
 def cpu_slots(count: int | None = None) -> list[Device]:
-    """Slots of the processor, one rank each.
-
-    Args:
-        count: How many; by default one for each physical core, 2 at least and 8 at most.
-    """
+    """Slots of the processor, one rank each; by default one for each physical core, 2 at least and 8 at most."""
     if count is None:
         count = min(MAX_SLOTS, max(MIN_SLOTS, physical_cores()))
     name, memory = processor_name(), psutil.virtual_memory().total
@@ -35,7 +31,6 @@ def cpu_slots(count: int | None = None) -> list[Device]:
 
 
 def processor_name() -> str:
-    """As its maker calls it ("AMD Ryzen 9 7950X"), or its architecture."""
     found = ""
     with contextlib.suppress(OSError):
         found = _processor_name()
@@ -72,7 +67,7 @@ class HostReader:
         self._watched: list[Device] = []
 
     def watch(self, processes: Mapping[str, int]) -> None:
-        """Which process trains on which slot: device uuid → pid. What was said before is forgotten."""
+        """Set the processes that train on slots: device uuid → pid."""
         trees = ProcessTrees(processes)
         numbers = sorted(int(uuid[4:]) for uuid in trees.keys if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
         slots = cpu_slots(numbers[-1] + 1) if numbers else []  # now, not at every sample: it asks for the model's name
@@ -80,21 +75,19 @@ class HostReader:
             self._trees, self._watched = trees, [slots[number] for number in numbers]
 
     def watched_slots(self) -> list[Device]:
-        """The slots that a process is known to train on, by number."""
         with self._lock:
             return list(self._watched)
 
     def host(self) -> HostSample:
-        """The whole machine, now."""
         memory = psutil.virtual_memory()
         return HostSample(
             time.time(), self._cpu_percent(), memory.total - memory.available, memory.total, _swap_used_bytes()
         )
 
     def slot(self, device: Device, host: HostSample) -> DeviceSample:
-        """A slot: the figures of the process that trains on it with all it started, or the machine's when none does.
+        """Read a slot: the process that trains on it with all its children, or the machine when none does.
 
-        It is fully busy when it uses the slot's share of the cores: what is left beside other slots is theirs.
+        It is fully busy when it uses the slot's share of the cores: the rest belongs to other slots.
         """
         with self._lock:
             trees = self._trees

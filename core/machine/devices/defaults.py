@@ -1,4 +1,4 @@
-"""Default devices of a run, and why the others are left out. Pure."""
+"""Default devices of a run, and the reasons against the others. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def default_devices(
     Empty where there are GPUs that this PyTorch can use and none of them is free.
 
     Args:
-        devices: All of the machine.
         samples: Their newest readings by UUID; a device without one counts as free.
         cuda_build: The CUDA version of this PyTorch, or "rocm7.2" (`Platform.gpu_build`); None for a CPU build.
     """
@@ -55,7 +54,7 @@ def default_devices(
 def reasons_against(
     devices: Sequence[Device], samples: Mapping[str, DeviceSample], *, cuda_build: str | None
 ) -> dict[str, str]:
-    """Why GPUs are no default, by UUID; those that nothing speaks against are left out. Arguments as before."""
+    """The reasons against GPUs as defaults, by UUID. Arguments as before."""
     best = max((gpu.memory_bytes or 0 for gpu in usable_gpus(devices, samples, cuda_build)), default=0)
     found: dict[str, str] = {}
     for device in devices:
@@ -87,7 +86,7 @@ def usable_gpus(devices: Sequence[Device], samples: Mapping[str, DeviceSample], 
 
 
 def needed_build(device: Device, cuda_build: str | None) -> str:
-    """Which build of PyTorch a GPU needs, where this one cannot use it; else empty."""
+    """The build of PyTorch that a GPU needs, where this one cannot use it; else empty."""
     is_rocm = cuda_build is not None and cuda_build.startswith("rocm")
     if cuda_build is None or (cuda_build and device.is_amd is not is_rocm):
         return f"needs a {'ROCm' if device.is_amd else 'CUDA'} build of PyTorch"
@@ -102,7 +101,7 @@ def needed_build(device: Device, cuda_build: str | None) -> str:
 
 
 def in_use_by(sample: DeviceSample) -> str:
-    """Who uses a GPU, as a phrase ("in use by python (pid 123), 69 GiB"); empty while it is free.
+    """The users of a GPU, as a phrase ("in use by python (pid 123), 69 GiB"); empty while it is free.
 
     A run of ours is named, and its card is in use from its first process on, however little that holds.
     """

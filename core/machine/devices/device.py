@@ -16,24 +16,21 @@ POWER_CAP: Final = "power cap: the card draws all it may"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Something a rank can train on. Chosen, stored and passed on by `uuid`, which no reordering changes.
+    """A device for one rank. Chosen, stored and passed on by `uuid`, which no reordering changes.
 
     Attributes:
         uuid: ``GPU-…`` as its driver gives it, or ``cpu:0``, ``cpu:1`` … for slots of the processor.
         kind: ``cuda``, as torch names AMD's GPUs too, or ``cpu``.
         index: Its place in the driver's order (that of the PCI bus), or among the GPUs that `CUDA_VISIBLE_DEVICES`
             leaves visible, as torch counts them; AMD's are counted after NVIDIA's. Or the CPU device's number.
-        name: As the maker calls it.
         memory_bytes: Its own memory, or the machine's for a CPU device; None when the driver does not say.
-        compute_capability: What its processors can do, as NVIDIA counts it: (8, 9) for an RTX 4090; None for a CPU
-            slot, or when the driver does not say.
-        hidden_by: The variable and its value that hide it from CUDA programs; empty when nothing does. Nothing trains
-            on a hidden GPU.
+        compute_capability: (8, 9) for an RTX 4090; None for a CPU device, or when the driver does not say.
+        hidden_by: The variable and its value that hide it from CUDA programs; nothing trains on a hidden GPU.
         counts_energy: Its driver counts the energy that it uses.
         is_unclear: It is hidden because it is not known which GPU a number in that variable means.
         is_amd: It is AMD's: a ROCm build of torch trains on it, and no other.
-        architecture: What ROCm compiles for it: "gfx1100"; empty for other makers, or when the driver does not say.
-        rocm_index: Its place in ROCm's own list, by which it is named where it has no UUID; None for other makers.
+        architecture: ROCm's name of its architecture: "gfx1100"; empty for other makers.
+        rocm_index: Its place in ROCm's own list, which names it where it has no UUID; None for other makers.
     """
 
     uuid: str
@@ -51,7 +48,7 @@ class Device:
 
     @property
     def model(self) -> tuple[str, int | None]:
-        """What it is one of: devices of one model are equally fast. CPU devices are slots of one processor."""
+        """Its model: devices of one model are equally fast. CPU devices are slots of one processor."""
         return (self.name, self.memory_bytes) if self.kind == "cuda" else ("cpu", None)
 
 
@@ -60,12 +57,10 @@ class DeviceProcess:
     """A process that computes on a GPU.
 
     Attributes:
-        pid: Its number.
-        name: Of its program ("python"); empty where it cannot be read, as for processes outside a container.
-        memory_bytes: What it holds of the GPU's memory; None where the driver does not say (Windows' WDDM).
-        run: The name of the run of ours that it belongs to; empty for any other process, and until one asked.
-        shared_bytes: What it holds of the machine's memory for the GPU, by Windows; None elsewhere.
-        busy_percent: How busy it keeps the GPU's busiest engine, by Windows; None elsewhere.
+        name: Its program ("python"); empty where it cannot be read, as for processes outside a container.
+        memory_bytes: Its part of the GPU's memory; None where the driver does not say (Windows' WDDM).
+        run: The name of our run that it belongs to; empty for any other process, and until one asked.
+        shared_bytes: Its part of the machine's memory for the GPU, by Windows; None elsewhere.
     """
 
     pid: int
@@ -73,25 +68,22 @@ class DeviceProcess:
     memory_bytes: int | None = None
     run: str = ""
     shared_bytes: int | None = None
-    busy_percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSample:
-    """One reading of a device. What it does not support, or did not answer, is None.
+    """One reading of a device. A figure that it does not support, or did not answer, is None.
 
     Attributes:
-        uuid: Which device.
         ts: Unix time of the reading in seconds.
         energy_j: Energy used since its driver was loaded.
-        throttle_reasons: Why its clock is held down now, as text; empty when nothing holds it down.
-        error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
+        throttle_reasons: Reasons for a lowered clock, as text.
+        error: The reason for missing figures: "GPU is lost", "has not answered for 6 s" …
         is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
             gives no figures can.
-        processes: What computes on it, the largest first; empty for a CPU device, and unless a monitor is asked for it.
-        rank_bytes: What the rank on it holds of its memory, by Windows' counters; None elsewhere.
-        rank_shared_bytes: What that rank holds of the machine's memory for the GPU.
-        rank_busy_percent: How busy that rank keeps the GPU's busiest engine.
+        processes: The largest first; empty for a CPU device, and unless a monitor is asked for them.
+        rank_bytes: Its rank's part of the memory, by Windows' counters; None elsewhere.
+        rank_shared_bytes: Its rank's part of the machine's memory for the GPU.
         is_whole_machine: A CPU device's figures are those of the machine: no process is known to train on it.
         drives_screen: A display is connected to it; None when the driver does not say.
     """
@@ -114,11 +106,10 @@ class DeviceSample:
     drives_screen: bool | None = None
     rank_bytes: int | None = None
     rank_shared_bytes: int | None = None
-    rank_busy_percent: float | None = None
     is_whole_machine: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for a `device` line of metrics.jsonl; what is not known is left out."""
+        """Plain values for a `device` line of metrics.jsonl, without those that are None."""
         values = dataclasses.asdict(self)
         del values["is_unusable"]  # `error` says it
         del values["is_whole_machine"]  # such figures stand in the line of the host
@@ -128,7 +119,7 @@ class DeviceSample:
 
     @property
     def screen_reserve_bytes(self) -> int:
-        """Memory of the card to leave to the screen, beyond what it uses now; 0 for a card that drives none."""
+        """Memory of the card to leave to the screen, beyond its present use; 0 for a card that drives none."""
         return SCREEN_RESERVE_BYTES if self.drives_screen else 0
 
 
@@ -137,10 +128,8 @@ class HostSample:
     """One reading of the machine itself.
 
     Attributes:
-        ts: Unix time of the reading in seconds.
         cpu_percent: Share of all cores that was busy since the reading before; None at the first.
         memory_used_bytes: Memory that programs cannot get without something being pushed out.
-        memory_total_bytes: Memory there is.
         swap_used_bytes: Page file or swap in use; None where it cannot be read.
     """
 
@@ -151,5 +140,4 @@ class HostSample:
     swap_used_bytes: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for a `device` line of metrics.jsonl; what is not known is left out."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}

@@ -1,4 +1,4 @@
-"""A thread that makes calls which may never return, and says what it waits for."""
+"""`DriverThread`: a thread for calls that may never return."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ class DriverThread(Generic[T]):
     A caller asks for a value (`ask`) and waits up to a deadline (`wait`); the answer of a call that took longer is kept
     for the next caller. While a call is under way no second one is started.
 
-    Args:
-        name: The thread's name.
-        call: What is called.
-
     Attributes:
         took_s: Seconds that the last finished call took; 0 before the first.
-        latest: What the last call that did not fail returned.
-        failure: What the last finished call raised.
+        latest: The result of the last call that did not fail.
+        failure: The error of the last finished call.
     """
 
     def __init__(self, name: str, call: Callable[[], T]) -> None:
@@ -40,7 +36,7 @@ class DriverThread(Generic[T]):
         self._thread.start()
 
     def ask(self) -> int:
-        """Starts a call, unless one is under way; returns a ticket for `wait`."""
+        """Start a call, unless one is under way; return a ticket for `wait`."""
         with self._changed:
             if self._asked_at is None:
                 self._asked_at = time.monotonic()
@@ -49,7 +45,7 @@ class DriverThread(Generic[T]):
             return self._answers + 1
 
     def wait(self, ticket: int, deadline: float) -> bool:
-        """Waits for the call until `deadline` (on `time.monotonic`); True: `latest` or `failure` is fresh."""
+        """Wait for the call until `deadline` (on `time.monotonic`); True: `latest` or `failure` is fresh."""
         with self._changed:
             while self._answers < ticket and not self._closed:
                 left = deadline - time.monotonic()
@@ -64,13 +60,13 @@ class DriverThread(Generic[T]):
         return 0.0 if asked_at is None else time.monotonic() - asked_at
 
     def end(self) -> None:
-        """Tells the thread to end, without waiting for it."""
+        """Tell the thread to end, without waiting for it."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def close(self, deadline: float) -> bool:
-        """Whether the thread ends by `deadline`; one that hangs is left behind, and ends with the process."""
+        """Wait for the thread's end until `deadline`; one that hangs is left behind, and ends with the process."""
         self.end()
         self._thread.join(max(0.0, deadline - time.monotonic()))
         return not self._thread.is_alive()

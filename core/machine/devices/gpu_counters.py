@@ -1,8 +1,8 @@
-"""GPU memory and use of processes, of Windows' own counters: there NVML does not know what a process holds. Pure.
+"""GPU memory of processes, by Windows' own counters: there NVML does not know what a process holds. Pure.
 
 Under WDDM Windows gives out a card's memory, not NVIDIA's driver, so it alone can say. Its instances are named
-``pid_1234_luid_0x00000000_0x0000D2A1_phys_0`` (memory) and ``…_phys_0_eng_3_engtype_Compute_0`` (engines): a process,
-an adapter by its LUID, which is another one after each start of the machine, and a part of the adapter.
+``pid_1234_luid_0x00000000_0x0000D2A1_phys_0``: a process, and an adapter by its LUID, which is another one after each
+start of the machine.
 https://devblogs.microsoft.com/directx/gpus-in-the-task-manager/
 """
 
@@ -17,15 +17,12 @@ from core.machine.devices.device import DeviceProcess, DeviceSample
 
 DEDICATED: Final = r"\GPU Process Memory(*)\Dedicated Usage"
 SHARED: Final = r"\GPU Process Memory(*)\Shared Usage"
-ENGINES: Final = r"\GPU Engine(*)\Utilization Percentage"
-COUNTERS: Final = (DEDICATED, SHARED, ENGINES)
+COUNTERS: Final = (DEDICATED, SHARED)
 # By counter and instance.
 Readings = Mapping[str, Mapping[str, float]]
 
 _INSTANCE: Final = re.compile(
-    r"pid_(?P<pid>\d+)_luid_(?P<luid>0x[0-9a-f]+_0x[0-9a-f]+)_phys_\d+"
-    r"(?:_eng_\d+_engtype_(?P<engine>.*?))?(?:#\d+)?",
-    re.IGNORECASE,
+    r"pid_(?P<pid>\d+)_luid_(?P<luid>0x[0-9a-f]+_0x[0-9a-f]+)_phys_\d+(?:#\d+)?", re.IGNORECASE
 )
 # Pinned buffers for all-reduce and data loading lie in shared memory too; they take less.
 NOTABLE_SHARED_BYTES: Final = 512 << 20
@@ -34,52 +31,39 @@ _FULL: Final = 0.85
 
 
 class GpuCounters(Protocol):
-    """Where readings come from: Windows (`core.machine.devices.pdh`), or recorded ones in tests."""
+    """A source of readings: Windows (`core.machine.devices.pdh`), or a recording in tests."""
 
-    def read(self) -> Readings:
-        """The counters now; empty where there are none."""
+    def read(self) -> Readings: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """What one process, or several together, have of one adapter.
+    """The memory of one process, or of several together, on one adapter.
 
     Attributes:
-        adapter: Its LUID as text; empty where several adapters are summed.
+        adapter: Its LUID as text.
         dedicated_bytes: In the card's own memory.
-        shared_bytes: In the machine's memory: what did not fit, and buffers that both use.
-        busy_percent: Of its busiest engine.
+        shared_bytes: In the machine's memory: overflow, and buffers that both use.
     """
 
     adapter: str
     dedicated_bytes: int = 0
     shared_bytes: int = 0
-    busy_percent: float = 0.0
 
 
 def parse_use(readings: Readings) -> dict[int, list[ProcessUse]]:
-    """What each process has, by pid, the adapter with most of its memory first."""
+    """The use of each process, by pid, the adapter with most of its memory first."""
     found: dict[tuple[int, str], dict[str, float]] = {}
     for counter in COUNTERS:
-        engines: dict[tuple[int, str, str], float] = {}
         for name, value in readings.get(counter, {}).items():
             match = _INSTANCE.fullmatch(name)
             if match is None:
                 continue
-            key = int(match["pid"]), match["luid"].lower()
-            if counter == ENGINES:
-                # Engines of one kind on one adapter run side by side; a process is as busy as its busiest kind.
-                kind = (*key, match["engine"] or "")
-                engines[kind] = engines.get(kind, 0.0) + value
-            else:
-                values = found.setdefault(key, {})
-                values[counter] = values.get(counter, 0.0) + value
-        for (pid, luid, _), value in engines.items():
-            values = found.setdefault((pid, luid), {})
-            values[counter] = min(100.0, max(values.get(counter, 0.0), value))
+            values = found.setdefault((int(match["pid"]), match["luid"].lower()), {})
+            values[counter] = values.get(counter, 0.0) + value
     uses: dict[int, list[ProcessUse]] = {}
     for (pid, luid), values in found.items():
-        use = ProcessUse(luid, int(values.get(DEDICATED, 0)), int(values.get(SHARED, 0)), values.get(ENGINES, 0.0))
+        use = ProcessUse(luid, int(values.get(DEDICATED, 0)), int(values.get(SHARED, 0)))
         uses.setdefault(pid, []).append(use)
     for pid in uses:
         uses[pid].sort(key=lambda use: -use.dedicated_bytes)
@@ -87,7 +71,7 @@ def parse_use(readings: Readings) -> dict[int, list[ProcessUse]]:
 
 
 def use_on_main_adapter(uses: Mapping[int, list[ProcessUse]], pids: Collection[int]) -> ProcessUse | None:
-    """What some processes (a rank and what it started) have together, on the adapter where they hold most.
+    """Sum the use of some processes (a rank and its children) on the adapter where they hold most.
 
     A rank trains on one card; a little on another, such as the one that drives the screen, is not its model. None
     where Windows counts nothing for them.
@@ -97,24 +81,17 @@ def use_on_main_adapter(uses: Mapping[int, list[ProcessUse]], pids: Collection[i
         return None
     main = max({use.adapter for use in own}, key=lambda adapter: _sum(own, adapter))
     mine = [use for use in own if use.adapter == main]
-    return ProcessUse(
-        main,
-        sum(use.dedicated_bytes for use in mine),
-        sum(use.shared_bytes for use in mine),
-        max(use.busy_percent for use in mine),
-    )
+    return ProcessUse(main, sum(use.dedicated_bytes for use in mine), sum(use.shared_bytes for use in mine))
 
 
 def spilled_bytes(use: ProcessUse, used_bytes: int | None, total_bytes: int | None) -> int:
-    """How much of a rank lies in the machine's memory because its card is full; 0 while nothing is wrong.
+    """A rank's bytes in the machine's memory because its card is full; 0 while nothing is wrong.
 
     NVIDIA's driver gives a program shared memory rather than an error once a card is full ("CUDA sysmem fallback"),
     and each step then takes many times as long.
 
     Args:
-        use: The rank's.
-        used_bytes: Of the card's memory, by NVML; None where that is not known.
-        total_bytes: The card's memory.
+        used_bytes: Of the card's memory, by NVML.
     """
     if use.shared_bytes < NOTABLE_SHARED_BYTES:
         return 0
@@ -126,11 +103,9 @@ def spilled_bytes(use: ProcessUse, used_bytes: int | None, total_bytes: int | No
 def with_use(
     samples: Sequence[DeviceSample], uses: Mapping[int, list[ProcessUse]], ranks: Mapping[str, Collection[int]]
 ) -> list[DeviceSample]:
-    """Readings of GPUs with what Windows knows of their processes.
+    """Add Windows' figures of processes to readings of GPUs.
 
     Args:
-        samples: As the driver gave them.
-        uses: Of all processes (`parse_use`).
         ranks: The processes of the rank on a device, by UUID.
     """
     if not uses:
@@ -150,20 +125,17 @@ def with_use(
                 processes=tuple(processes),
                 rank_bytes=None if rank is None else rank.dedicated_bytes,
                 rank_shared_bytes=None if rank is None else rank.shared_bytes,
-                rank_busy_percent=None if rank is None else rank.busy_percent,
             )
         )
     return found
 
 
 def _with_use(process: DeviceProcess, uses: Mapping[int, list[ProcessUse]], cards: int) -> DeviceProcess:
-    """Which LUID is which card is known to no one here: a process on several cards is left as it is."""
+    """Nothing tells the card of a LUID, so a process on several cards is left as it is."""
     if process.memory_bytes is not None or cards != 1 or process.pid not in uses:
         return process
     use = uses[process.pid][0]
-    return replace(
-        process, memory_bytes=use.dedicated_bytes, shared_bytes=use.shared_bytes, busy_percent=use.busy_percent
-    )
+    return replace(process, memory_bytes=use.dedicated_bytes, shared_bytes=use.shared_bytes)
 
 
 def _sum(uses: Iterable[ProcessUse], adapter: str) -> int:

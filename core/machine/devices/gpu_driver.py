@@ -1,4 +1,4 @@
-"""`GpuDriver`: what a `DeviceMonitor` asks a maker's driver for. NVIDIA's is `nvml`, AMD's `amd`."""
+"""`GpuDriver`: the calls of a `DeviceMonitor` to a maker's driver. NVIDIA's is `nvml`, AMD's `amd`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from core.machine.devices.device import Device, DeviceSample
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at a driver finds.
+    """The GPUs of one driver.
 
     Attributes:
-        devices: Its GPUs: in the driver's order, or as a variable that shows only some orders them, hidden ones last.
+        devices: In the driver's order, or as a variable that shows only some orders them, hidden ones last.
         problems: GPUs that are there and cannot be used, as text.
         driver: The driver's version; None when it does not say.
     """
@@ -34,7 +34,7 @@ class GpuReader(Protocol):
     asking: str
 
     def read(self) -> DeviceSample:
-        """All figures now; those that the card does not support are None. A card that is gone has an error."""
+        """All figures now; None for those that the card does not support. A card that is gone has an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class GpuDriver:
         maker: "NVIDIA", "AMD".
         find: Starts the driver's library and lists its GPUs; raises where it cannot be used.
         reader: Makes the reader of one of them; `True`: also of the processes that compute on it.
-        why_none: Why it cannot be used, in a sentence, from what `find` raised; empty where that needs no words.
-        is_absent: Whether what `find` raised means that there is no such driver.
+        why_none: Explains an error of `find` in a sentence; empty where that needs no words.
+        is_absent: True for an error of `find` that means that there is no such driver.
     """
 
     maker: str

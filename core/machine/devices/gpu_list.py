@@ -17,12 +17,12 @@ _SLOW: Final = "The {maker} driver has not answered yet. Its GPUs appear when it
 
 
 def drivers_here() -> tuple[GpuDriver, ...]:
-    """NVIDIA's always, to say why it has no GPUs; AMD's where `amdsmi` is installed."""
+    """NVIDIA's always, to explain missing GPUs; AMD's where `amdsmi` is installed."""
     return (NVIDIA, AMD) if is_installed() else (NVIDIA,)
 
 
 class _Look:
-    """One driver, and what it answered when it was last asked for its GPUs."""
+    """One driver, and its last answer."""
 
     def __init__(self, driver: GpuDriver) -> None:
         self.driver = driver
@@ -41,10 +41,9 @@ class _Look:
 
 
 class GpuList:
-    """What drivers there are, and which GPUs they list.
+    """The drivers, and their GPUs.
 
     Args:
-        drivers: Of all makers.
         limit_s: Longest wait for an answer, after each `ask`.
     """
 
@@ -54,13 +53,12 @@ class GpuList:
         self._deadline = time.monotonic() + limit_s
 
     def ask(self) -> None:
-        """Asks all drivers again."""
         for look in self._looks:
             look.ask()
         self._deadline = time.monotonic() + self._limit_s
 
     def answers(self) -> int:
-        """How many drivers have answered; waits for the others until the time limit."""
+        """Count the drivers that have answered; waits for the others until the time limit."""
         return sum(look.answered(self._deadline) for look in self._looks)
 
     def gpus(self, *, hidden: bool) -> list[tuple[Device, GpuDriver]]:
@@ -75,13 +73,12 @@ class GpuList:
         return listed
 
     def driver(self, maker: str) -> str | None:
-        """The version of a maker's driver; None without one."""
         found = next((look.thread.latest for look in self._looks if look.driver.maker == maker), None)
         return None if found is None else found.driver
 
     @property
     def problem(self) -> str | None:
-        """Why there is no GPU, or fewer than expected, in sentences; None when all is well."""
+        """The reason for missing GPUs, in sentences; None when all is well."""
         has_gpus = any(look.found is not None and look.found.devices for look in self._looks)
         return " ".join(filter(None, (self._problem_of(look, has_gpus) for look in self._looks))) or None
 
@@ -98,5 +95,4 @@ class GpuList:
 
     @property
     def threads(self) -> list[DriverThread[Found]]:
-        """Those in which drivers are asked."""
         return [look.thread for look in self._looks]

@@ -1,4 +1,4 @@
-"""`DeviceMonitor`: what devices there are and how they do. Never raises, never waits long."""
+"""`DeviceMonitor`: this machine's devices and their figures. Never raises, never waits long."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class DeviceMonitor:
         hang_s: A reading that takes longer is reported as a GPU that does not answer; up to then the reading before
             is shown.
         cpu_too: List CPU devices beside GPUs.
-        with_processes: Say of each GPU which processes compute on it.
-        counters: What knows the GPU memory of processes; None: Windows' own counters there, nothing elsewhere.
+        with_processes: List the processes that compute on each GPU.
+        counters: The GPU memory of processes; None: Windows' own counters there, nothing elsewhere.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class DeviceMonitor:
         return [] if gpus and not self._cpu_too else self.cpu_slots()
 
     def sample(self) -> list[DeviceSample]:
-        """A reading of each of `devices` that is not hidden, in their order; then of the other watched CPU devices."""
+        """Read each of `devices` that is not hidden, in their order; then the other watched CPU devices."""
         gpus = self._known_gpus() or []
         deadline = time.monotonic() + self._sample_limit_s
         tickets = [gpu.thread.ask() for gpu in gpus]
@@ -130,17 +130,16 @@ class DeviceMonitor:
         return samples + [self._host.slot(slot, host) for slot in slots.values() if host is not None]
 
     def host(self) -> HostSample:
-        """A reading of the machine itself."""
         return self._host.host()
 
     def watch(self, processes: Mapping[str, int]) -> None:
-        """Tells which process trains on which device (device uuid → pid), so that a slot shows its own figures."""
+        """Set the processes that train on devices (device uuid → pid), so that a slot shows its own figures."""
         self._host.watch(processes)
         with self._lock:
             self._roots, self._members = dict(processes), (float("-inf"), {})
 
     def _rank_processes(self) -> dict[str, tuple[int, ...]]:
-        """The ranks on GPUs with all they have started: a virtual environment's python.exe only starts the real one."""
+        """The ranks on GPUs with all their children: a virtual environment's python.exe only starts the real one."""
         with self._lock:
             looked_at, members = self._members
             now = time.monotonic()
@@ -152,24 +151,22 @@ class DeviceMonitor:
 
     @property
     def problem(self) -> str | None:
-        """Why there is no GPU, or fewer than expected, in a sentence; None when all is well."""
+        """The reason for missing GPUs, in a sentence; None when all is well."""
         self._known_gpus()
         return self._list.problem
 
     @property
     def driver(self) -> str | None:
-        """The NVIDIA driver's version; None without one."""
         self._known_gpus()
         return self._list.driver("NVIDIA")
 
     @property
     def amd_driver(self) -> str | None:
-        """The AMD driver's version; None without one."""
         self._known_gpus()
         return self._list.driver("AMD")
 
     def look_again(self) -> None:
-        """Lists the GPUs again (one was plugged in, a driver was started); `devices` changes when it is done."""
+        """List the GPUs again (one was plugged in, a driver was started); `devices` changes when it is done."""
         with self._lock:
             if self._known_gpus() is None:
                 return
@@ -177,7 +174,7 @@ class DeviceMonitor:
             self._take_list(self._list.answers())
 
     def close(self, limit_s: float = 2.0) -> None:
-        """Ends the threads; one that hangs in the driver is not waited for: it ends with the process."""
+        """End the threads; one that hangs in the driver is not waited for: it ends with the process."""
         with self._lock:
             self._closed = True
             threads: list[DriverThread[Any]] = [*self._list.threads, *(gpu.thread for gpu in self._gpus)]
@@ -198,7 +195,7 @@ class DeviceMonitor:
             return self._gpus if self._answers else None
 
     def _take_list(self, answers: int) -> None:
-        """Starts to read GPUs that are new in the list, and ends with those that are gone from it."""
+        """Start to read GPUs that are new in the list, and stop reading those that are gone from it."""
         before = {gpu.device.uuid: gpu for gpu in self._gpus}
         now = [] if self._closed else self._list.gpus(hidden=False)
         self._gpus = [before.get(device.uuid) or self._gpu(device, driver) for device, driver in now]

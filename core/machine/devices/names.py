@@ -14,7 +14,7 @@ _UUID_LETTERS: Final = 12
 
 
 def device_label(device: Device) -> str:
-    """Names a device on the screen; its number tells two of one model apart: ``GPU 0 · RTX 4090``, ``CPU 0``."""
+    """Name a device; its number tells two of one model apart: ``GPU 0 · RTX 4090``, ``CPU 0``."""
     if device.kind == "cpu":
         return f"CPU {device.index}"
     model = device.name
@@ -24,12 +24,11 @@ def device_label(device: Device) -> str:
 
 
 def short_label(device: Device) -> str:
-    """As `device_label`, without the model: ``GPU 0``."""
     return device_label(device).partition(SEPARATOR)[0]
 
 
 def label_by_uuid(uuid: str, labels: Mapping[str, str]) -> str:
-    """Names a device by its UUID, also one that this machine no longer has."""
+    """Name a device by its UUID, also one that this machine no longer has."""
     if uuid in labels:
         return labels[uuid]
     if uuid.startswith("cpu:"):

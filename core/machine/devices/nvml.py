@@ -1,7 +1,7 @@
 """NVIDIA GPUs through NVML (`nvidia-ml-py`), every call guarded. Called from threads that may hang, never directly.
 
-What can go wrong, and does: no library, no driver, a driver without one of the functions, a figure that a card
-does not support, a card that falls off the bus, and bindings that raise `TypeError` on what Windows answers.
+All of these happen: no library, no driver, a driver without one of the functions, a figure that a card does not
+support, a card that falls off the bus, and bindings that raise `TypeError` on an answer of Windows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pynvml
 
 from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample
 from core.machine.devices.gpu_driver import Found, GpuDriver
-from core.machine.devices.gpu_processes import ProcessNames
 from core.machine.devices.visible import visible_gpus
+from core.machine.process_reading import program_name
 
 _GONE: Final = {
     "NVMLError_GpuIsLost": "GPU is lost: it fell off the bus, and this machine must be restarted to use it",
@@ -53,40 +53,32 @@ _SHORT_OF_GPU: Final = {
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
-    """Why the clock is held down, worst first; empty when nothing holds it."""
+    """The reasons for a lowered clock, worst first."""
     if bits & _TELLING:  # the slowdown's own cause is known: one sentence will do
         bits &= ~_SLOWDOWN
     return tuple(text for bit, text in _REASONS if bits & bit)
 
 
 def why_no_gpu(error: BaseException) -> str:
-    """Why NVML cannot be used, from the error of its first call."""
+    """Explain an error of NVML's first call."""
     known = _SHORT_OF_GPU.get(type(error).__name__)
     return known or f"The NVIDIA driver does not work: {error}."
 
 
 def find_gpus() -> Found:
-    """Starts NVML and lists its GPUs with what never changes about them.
-
-    Raises:
-        pynvml.NVMLError: NVML cannot be used.
-    """
+    """List NVML's GPUs with their constant properties; raises `pynvml.NVMLError` where NVML cannot be used."""
     pynvml.nvmlInit()
     devices: list[Device] = []
-    speeds: dict[str, float] = {}
     problems: list[str] = []
     for index in range(int(pynvml.nvmlDeviceGetCount())):
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             device = _device(handle, pynvml.nvmlDeviceGetUUID(handle), index, "NVIDIA GPU")
-            speed = _speed(handle)
         except (pynvml.NVMLError, TypeError) as error:
             problems.append(f"GPU {index} cannot be used: {_error_text(error)}.")
             continue
         devices.append(device)
-        if speed is not None:
-            speeds[device.uuid] = speed
-    shown = visible_gpus(devices, speeds, os.environ, _mig_device)
+    shown = visible_gpus(devices, os.environ, _mig_device)
     return Found(shown.devices, (*problems, *shown.problems), _asked(pynvml.nvmlSystemGetDriverVersion) or None)
 
 
@@ -98,15 +90,8 @@ def _device(handle: Any, uuid: str, index: int, unnamed: str) -> Device:
     return Device(uuid, "cuda", index, name, _memory(handle)[1], capability, counts_energy=counts_energy)
 
 
-def _speed(handle: Any) -> float | None:
-    """Cores × highest clock; None when the driver does not say."""
-    cores = _asked(pynvml.nvmlDeviceGetNumGpuCores, handle)
-    clock = _asked(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_SM)
-    return None if cores is None or clock is None else float(cores) * float(clock)
-
-
 def _mig_device(uuid: str) -> Device | None:
-    """A slice of a GPU (MIG), which is in no list: found by its UUID alone."""
+    """Find a slice of a GPU (MIG), which is in no list, by its UUID."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except (pynvml.NVMLError, TypeError):
@@ -117,10 +102,6 @@ def _mig_device(uuid: str) -> Device | None:
 class NvmlReader:
     """Reads one GPU. Used by one thread.
 
-    Args:
-        device: The GPU.
-        with_processes: Read which processes compute on it, too.
-
     Attributes:
         asking: The NVML function that is being called now, to name what hangs.
     """
@@ -128,7 +109,7 @@ class NvmlReader:
     def __init__(self, device: Device, *, with_processes: bool = False) -> None:
         self._device = device
         self._with_processes = with_processes
-        self._names = ProcessNames()
+        self._names: dict[int, str] = {}
         self._processes: tuple[DeviceProcess, ...] = ()
         self._drives_screen: bool | None = None
         self._next_look = 0.0
@@ -138,7 +119,6 @@ class NvmlReader:
         self.asking = ""
 
     def read(self) -> DeviceSample:
-        """All figures now; those that the card does not support are None. A card that is gone has an error."""
         started = time.time()
         try:
             self._find()
@@ -200,7 +180,7 @@ class NvmlReader:
         )
 
     def _read_use(self) -> None:
-        """Who computes on it, and whether a display is connected, from time to time."""
+        """Read the processes on it, and whether a display is connected, from time to time."""
         now = time.monotonic()
         if now < self._next_look:
             return
@@ -215,8 +195,10 @@ class NvmlReader:
         listed = self._value(pynvml.nvmlDeviceGetComputeRunningProcesses) or []
         found = [(int(one.pid), _process_bytes(one.usedGpuMemory)) for one in listed]
         found.sort(key=lambda one: -(one[1] or 0))
-        names = self._names.read([pid for pid, _ in found[:MOST_PROCESSES]])
-        self._processes = tuple(DeviceProcess(pid, names.get(pid, ""), used) for pid, used in found[:MOST_PROCESSES])
+        found = found[:MOST_PROCESSES]
+        # A process is asked once: its name does not change, and asking costs a little.
+        self._names = {pid: self._names.get(pid) or program_name(pid) for pid, _ in found}
+        self._processes = tuple(DeviceProcess(pid, self._names[pid], used) for pid, used in found)
 
     def _figure(self, function: Callable[..., Any], *arguments: Any) -> float | None:
         value = self._value(function, *arguments)
@@ -259,7 +241,7 @@ def _thousandth(value: float | None) -> float | None:
 
 
 def _memory(handle: Any) -> tuple[int | None, int | None]:
-    """Used and total bytes. The second form of the call leaves out what the driver reserves; older ones lack it."""
+    """Used and total bytes. The second form of the call leaves out the driver's reserve; older ones lack it."""
     info = _asked(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if info is None:
         info = _asked(pynvml.nvmlDeviceGetMemoryInfo, handle)

@@ -1,4 +1,4 @@
-"""`OwnGpu`: what the driver of this process's GPU tells of it: the energy it has used, its memory in use."""
+"""`OwnGpu`: energy and memory of this process's GPU, by its driver."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from core.machine.devices.nvml import NVIDIA
 
 
 class OwnGpu:
-    """Reads one GPU: the first that the variables of this process leave visible.
-
-    Args:
-        is_amd: It is AMD's.
-    """
+    """Reads one GPU: the first that the variables of this process leave visible."""
 
     def __init__(self, *, is_amd: bool) -> None:
         driver = AMD if is_amd else NVIDIA

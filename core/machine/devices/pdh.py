@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from core.machine.devices.gpu_counters import COUNTERS, ENGINES, GpuCounters, ProcessUse, Readings, parse_use
+from core.machine.devices.gpu_counters import COUNTERS, GpuCounters, ProcessUse, Readings, parse_use
 
 # All cards' readers ask about the same time: one reading is enough.
 KEPT_S: Final = 1.0
@@ -22,18 +22,13 @@ if sys.platform == "win32":
     from ctypes import wintypes
 
     _LARGE: Final = 0x400
-    _DOUBLE: Final = 0x200
-    _NO_CAP_100: Final = 0x8000
     _MORE_DATA: Final = 0x800007D2
     _VALID: Final = (0, 1)  # PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA
-
-    class _Value(ctypes.Union):
-        _fields_ = (("large", ctypes.c_longlong), ("double", ctypes.c_double))
 
     class _Item(ctypes.Structure):
         """PDH_FMT_COUNTERVALUE_ITEM_W."""
 
-        _fields_ = (("name", wintypes.LPWSTR), ("status", wintypes.DWORD), ("value", _Value))
+        _fields_ = (("name", wintypes.LPWSTR), ("status", wintypes.DWORD), ("value", ctypes.c_longlong))
 
     class PdhCounters:
         """A query that stays open: opening one takes 0.2 s, reading it 0.1 ms. Used by one thread at a time.
@@ -66,23 +61,20 @@ if sys.platform == "win32":
                 raise
 
         def read(self) -> Readings:
-            """As `GpuCounters.read`; shares of time are those since the reading before, so the first has none."""
             if self._pdh.PdhCollectQueryData(self._query):
                 return {}  # PDH_NO_DATA: no process uses a GPU
             return {counter: dict(self._values(counter)) for counter in COUNTERS}
 
         def close(self) -> None:
-            """Closes the query; a second call does nothing."""
             if self._query:
                 self._pdh.PdhCloseQuery(self._query)
                 self._query = wintypes.HANDLE()
 
         def _values(self, counter: str) -> Iterator[tuple[str, float]]:
-            kind = (_DOUBLE if counter == ENGINES else _LARGE) | _NO_CAP_100
             size, count = wintypes.DWORD(0), wintypes.DWORD(0)
             handle, buffer = self._handles[counter], None
             for _ in range(4):  # processes come and go between the two calls
-                code = self._array(handle, kind, size, count, buffer)
+                code = self._array(handle, size, count, buffer)
                 if code != _MORE_DATA:
                     break
                 buffer = ctypes.create_string_buffer(size.value)
@@ -90,18 +82,17 @@ if sys.platform == "win32":
                 return
             for item in (_Item * count.value).from_buffer(buffer):
                 if item.status in _VALID and item.name:
-                    yield item.name, item.value.double if counter == ENGINES else float(item.value.large)
+                    yield item.name, float(item.value)
 
         def _array(
             self,
             handle: wintypes.HANDLE,
-            kind: int,
             size: wintypes.DWORD,
             count: wintypes.DWORD,
             buffer: ctypes.Array[ctypes.c_char] | None,
         ) -> int:
             array = self._pdh.PdhGetFormattedCounterArrayW
-            return int(array(handle, kind, ctypes.byref(size), ctypes.byref(count), buffer)) & 0xFFFFFFFF
+            return int(array(handle, _LARGE, ctypes.byref(size), ctypes.byref(count), buffer)) & 0xFFFFFFFF
 
         @staticmethod
         def _checked(code: int) -> None:
@@ -109,30 +100,16 @@ if sys.platform == "win32":
                 raise OSError(f"Windows' GPU counters cannot be read (PDH 0x{code & 0xFFFFFFFF:08X})")
 
     def open_counters() -> GpuCounters:
-        """Windows' counters.
-
-        Raises:
-            OSError: It has none.
-        """
         return PdhCounters()
 
 else:
 
     def open_counters() -> GpuCounters:
-        """Windows' counters.
-
-        Raises:
-            OSError: This is not Windows.
-        """
         raise OSError("only Windows has these counters")
 
 
 class ProcessGpuUse:
-    """What processes have of GPUs, by Windows; nothing where it does not say. Any thread may ask.
-
-    Args:
-        counters: Where readings come from; None takes Windows' own, once they are asked for.
-    """
+    """Windows' figures of processes on GPUs, about a second old at most. Any thread may ask."""
 
     def __init__(self, counters: GpuCounters | None = None) -> None:
         self._counters = counters
@@ -142,7 +119,6 @@ class ProcessGpuUse:
         self._read_at = float("-inf")
 
     def read(self) -> dict[int, list[ProcessUse]]:
-        """By pid, about a second old at most."""
         with self._lock:
             now = time.monotonic()
             if self._has_none or now < self._read_at + KEPT_S:

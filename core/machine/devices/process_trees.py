@@ -1,4 +1,4 @@
-"""CPU use and memory of processes together with everything that they started."""
+"""CPU use and memory of processes together with all their children."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ class ProcessTrees:
 
     @property
     def keys(self) -> list[str]:
-        """Those whose process was there."""
         return list(self._roots)
 
     def read(self, key: str) -> tuple[float, int]:
-        """Percent of one core that a tree used since it was read before, and its resident bytes.
+        """Percent of one core that a tree used since the last reading, and its resident bytes.
 
         Memory that forked processes share counts once for each of them, as in `top`.
 
@@ -60,7 +59,7 @@ class ProcessTrees:
         return busy, used
 
     def _find_members(self) -> None:
-        """Adds processes started since the last scan. A member stays one after its parent has ended."""
+        """Add processes started since the last scan. A member stays one after its parent has ended."""
         began = time.monotonic()
         if began < self._next_scan:
             return

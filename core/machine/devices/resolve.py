@@ -1,4 +1,4 @@
-"""From what `--devices` took to devices, and back."""
+"""Devices from the texts of `--devices`, and back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ _CUDA: Final = re.compile(r"(?:cuda:)?(\d+)", re.IGNORECASE)
 
 
 def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[Device]:
-    """The devices that are meant, in the order they are named; rank r trains on the r-th.
+    """Find the named devices, in the order of their texts; rank r trains on the r-th.
 
     Args:
         texts: ``auto`` (every GPU, or one CPU device where there is none), ``cpu:0`` and ``cpux2`` (see
             `core.config.device_names`), ``cuda:0`` or ``0`` (by place), a GPU's UUID or the beginning of one.
-        available: What `DeviceMonitor.devices` offers.
 
     Raises:
         ConfigError: Nothing is named, something that is not there, or something twice.
@@ -48,18 +47,14 @@ def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[D
 
 
 def check_clear(available: Sequence[Device]) -> None:
-    """Refuses numbers in `CUDA_VISIBLE_DEVICES` of which it is not known which GPUs they mean.
-
-    Raises:
-        ConfigError: Says how to write it so that it is.
-    """
+    """Refuse ambiguous numbers in `CUDA_VISIBLE_DEVICES`; the `ConfigError` says how to write it."""
     unclear = next((device.hidden_by for device in available if device.is_unclear), "")
     if unclear:
         raise ConfigError("devices", unclear_cause(unclear), UNCLEAR_STEP)
 
 
 def device_texts(devices: Sequence[Device]) -> tuple[str, ...]:
-    """What names exactly these devices in a `RunConfig`: GPUs by UUID, CPU devices as `cpu_texts` writes them."""
+    """Exact names of these devices in a `RunConfig`: GPUs by UUID, CPU devices as `cpu_texts` writes them."""
     gpus = tuple(device.uuid for device in devices if device.kind == "cuda")
     return (*gpus, *cpu_texts([device.index for device in devices if device.kind == "cpu"]))
 
@@ -78,7 +73,7 @@ def _gpu(text: str, gpus: Sequence[Device], available: Sequence[Device]) -> Devi
 
 
 def _absence(text: str, available: Sequence[Device]) -> str:
-    """Why a text names no GPU: there is none of that name, or `CUDA_VISIBLE_DEVICES` hides it."""
+    """Explain a text that names no GPU: there is none of that name, or `CUDA_VISIBLE_DEVICES` hides it."""
     hidden = [device for device in available if device.hidden_by]
     if not hidden:
         return f"There is no device {text!r} on this machine."

@@ -15,15 +15,12 @@ from core.machine.devices.device import Device
 VARIABLE: Final = "CUDA_VISIBLE_DEVICES"
 ORDER: Final = "CUDA_DEVICE_ORDER"
 BY_BUS: Final = "PCI_BUS_ID"
-# A GPU counts as faster if its cores × clock are this multiple of another's: CUDA's own measure is not published.
-_CLEARLY: Final = 1.5
 _ORDINAL: Final = re.compile(r"[+-]?\d+")
 
 UNCLEAR_STEP: Final = f"Set {ORDER}={BY_BUS} to count as nvidia-smi does, or name GPUs by UUID in {VARIABLE}."
 
 
 def unclear_cause(setting: str) -> str:
-    """Why numbers in the variable do not say which GPUs are meant."""
     return (
         f"{setting} counts GPUs in CUDA's default order, the fastest first, and CUDA alone knows that order for the "
         "unlike GPUs of this machine."
@@ -36,7 +33,7 @@ class VisibleGpus:
 
     Attributes:
         devices: The visible ones in CUDA's order, `Device.index` counting them; then the hidden ones.
-        problems: What is wrong with the variable, a sentence each.
+        problems: Faults of the variable, a sentence each.
     """
 
     devices: tuple[Device, ...]
@@ -45,16 +42,13 @@ class VisibleGpus:
 
 def visible_gpus(
     gpus: Sequence[Device],
-    speeds: Mapping[str, float],
     environment: Mapping[str, str],
     find_mig: Callable[[str], Device | None],
 ) -> VisibleGpus:
-    """Applies `CUDA_VISIBLE_DEVICES` as CUDA does: the first entry that names no GPU ends the list.
+    """Apply `CUDA_VISIBLE_DEVICES` as CUDA does: the first entry that names no GPU ends the list.
 
     Args:
         gpus: All GPUs, in the order of the PCI bus.
-        speeds: Cores × clock by UUID, where the driver says.
-        environment: The process's variables.
         find_mig: Looks up a MIG device by its UUID, which is in no list of GPUs.
     """
     value = environment.get(VARIABLE)
@@ -62,12 +56,12 @@ def visible_gpus(
         return VisibleGpus(tuple(gpus))
     setting = f"{VARIABLE}={value}" if value.strip() else f'{VARIABLE}=""'
     by_bus = environment.get(ORDER, "").strip().upper() == BY_BUS
-    ordered = list(gpus) if by_bus else _fastest_first(gpus, speeds)
     entries = [entry.strip() for entry in value.split(",")] if value.strip() else []
-    if _depends_on_order(entries, gpus) and not (by_bus or len(gpus) == 1 or _is_order_known(ordered, speeds)):
+    is_one_kind = len({(gpu.name, gpu.memory_bytes) for gpu in gpus}) <= 1
+    if _depends_on_order(entries, gpus) and not (by_bus or is_one_kind):
         problem = f"{unclear_cause(setting)} {UNCLEAR_STEP}"
         return VisibleGpus(tuple(replace(gpu, hidden_by=setting, is_unclear=True) for gpu in gpus), (problem,))
-    chosen, problems = _chosen(entries, ordered, find_mig, setting)
+    chosen, problems = _chosen(entries, gpus, find_mig, setting)
     visible = tuple(replace(gpu, index=place) for place, gpu in enumerate(chosen))
     uuids = {gpu.uuid for gpu in visible}
     hidden = tuple(replace(gpu, hidden_by=setting) for gpu in gpus if gpu.uuid not in uuids)
@@ -102,27 +96,7 @@ def _named(entry: str, ordered: Sequence[Device]) -> Device | None:
     return found[0] if len(found) == 1 else None
 
 
-def _fastest_first(gpus: Sequence[Device], speeds: Mapping[str, float]) -> list[Device]:
-    return sorted(gpus, key=lambda gpu: (gpu.compute_capability or (0, 0), speeds.get(gpu.uuid, 0.0)), reverse=True)
-
-
 def _depends_on_order(entries: Sequence[str], gpus: Sequence[Device]) -> bool:
-    """Whether numbers leave out some of the GPUs: with all of them visible only their numbers would differ."""
+    """True where numbers leave out some of the GPUs: with all of them visible only their numbers would differ."""
     numbers = {int(found[0]) for entry in entries if (found := _ORDINAL.match(entry))}
     return any(0 <= number < len(gpus) for number in numbers) and not numbers >= set(range(len(gpus)))
-
-
-def _is_order_known(ordered: Sequence[Device], speeds: Mapping[str, float]) -> bool:
-    """Among GPUs of one kind the order does not matter; among others each must be clearly slower than the one before.
-
-    CUDA's guide promises only that the fastest comes first, so a third kind of GPU leaves the order open.
-    """
-    kinds = list(dict.fromkeys((gpu.name, gpu.memory_bytes) for gpu in ordered))
-    if len(kinds) == 1:
-        return True
-    if len(kinds) > 2 or (ordered[0].name, ordered[0].memory_bytes) == (ordered[1].name, ordered[1].memory_bytes):
-        return False
-    first, second = ordered[0], ordered[1]
-    if first.compute_capability is None or second.compute_capability is None:
-        return False
-    return speeds.get(first.uuid, 0.0) >= _CLEARLY * speeds.get(second.uuid, float("inf"))

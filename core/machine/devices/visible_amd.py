@@ -22,12 +22,7 @@ _PREFIX: Final = "gpu-"
 
 
 def visible_amd_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> VisibleGpus:
-    """Applies the variables as ROCm does.
-
-    Args:
-        gpus: All AMD GPUs, in ROCm's order.
-        environment: The process's variables.
-    """
+    """Apply the variables as ROCm does, to all AMD GPUs in ROCm's order."""
     left, hidden, problems = list(gpus), [], []
     for name in (ROCR, HIP if HIP in environment else CUDA):
         value = environment.get(name)
@@ -43,7 +38,7 @@ def visible_amd_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> 
 
 
 def _chosen(value: str, gpus: Sequence[Device]) -> tuple[list[Device], str]:
-    """Those that are named, and what is wrong with the entry that ends the list early."""
+    """The named GPUs, and the fault of an entry that ends the list early."""
     chosen: list[Device] = []
     for entry in value.split(",") if value.strip() else []:
         gpu = _named(entry.strip(), gpus)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import psutil
 
 from core.machine.devices import DeviceSample
-from core.machine.windows_memory import windows_memory
+from core.machine.platform import windows_memory
 
 Verdict = Literal["fits", "tight", "too_large", "unknown"]
 

@@ -54,7 +54,6 @@ class Job:
 
     @property
     def on_gpu(self) -> bool:
-        """It does not train on the CPU."""
         return self.device != "cpu"
 
 
@@ -66,7 +65,6 @@ def job() -> Job:
 
 
 def model(given: Job) -> MiniGPT:
-    """A GPT over bytes, of 3.2 million parameters by default."""
     return MiniGPT(Shape(256, given.length, *given.shape))
 
 
@@ -84,7 +82,6 @@ class Windows:
         self._given = given
 
     def next(self) -> Tensor:
-        """The next batch."""
         length = self._given.length
         starts = self._picks.integers(0, len(self._tokens) - length - 1, self._given.batch)
         return torch.from_numpy(self._tokens[starts[:, None] + np.arange(length + 1)].astype(np.int64))
@@ -94,6 +91,5 @@ class Clock:
     """Tells when steps end: a line each, in seconds since the epoch."""
 
     def step(self) -> None:
-        """One more step is done."""
         sys.stdout.write(f"{time.time()}\n")
         sys.stdout.flush()

@@ -26,7 +26,6 @@ TWIN = "GPU-twin-"
 
 
 def nvmlDeviceGetCount() -> int:
-    """One more than there are."""
     return int(_real.nvmlDeviceGetCount()) + 1
 
 
@@ -38,7 +37,6 @@ def nvmlDeviceGetHandleByIndex(index: int) -> Any:
 
 
 def nvmlDeviceGetHandleByUUID(uuid: str) -> Any:
-    """By either of its UUIDs."""
     if not uuid.startswith(TWIN):
         return _real.nvmlDeviceGetHandleByUUID(uuid)
     return _twin(_real.nvmlDeviceGetHandleByUUID(uuid.replace(TWIN, "GPU-")))

@@ -16,7 +16,7 @@ from app.style.theme import Theme
 from app.style.tones import is_dark
 from core import paths
 from core.environments.places import environments_folder
-from core.machine.power import read_power_settings
+from core.machine.keep_awake import read_power_settings
 from core.measure.estimate.prices import Prices, read_prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 

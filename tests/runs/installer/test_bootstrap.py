@@ -93,7 +93,6 @@ sys.exit(int(sys.argv[-1]) if sys.argv[-1:] and sys.argv[-1].isdigit() else 0)
 
 
 def make_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> None:
-    """Writes a wheel of a few text files."""
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, text in files.items():
@@ -139,11 +138,9 @@ class Checkout:
         self.write("tests/run_suite.py", ECHO)
 
     def write(self, name: str, text: str) -> None:
-        """Writes a file of the checkout."""
         (self.root / name).write_text(text, encoding="utf-8", newline="\n")
 
     def start(self, *arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
-        """Starts bootstrap.py as a person would."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -163,7 +160,6 @@ class Checkout:
         )
 
     def run(self, *arguments: str, cwd: Path | None = None, **variables: str) -> tuple[int, dict[str, Any], str]:
-        """Exit code, what the program behind it said, what bootstrap.py said."""
         with self.start(*arguments, cwd=cwd, **variables) as process:
             out, err = process.communicate(timeout=LIMIT_S)
         return process.returncode, json.loads(out) if out.startswith("{") else {}, err
@@ -194,7 +190,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 @pytest.fixture(scope="module")
 def ready(killed: Checkout) -> Checkout:
-    """The same checkout, its environment made by a second `run`."""
     code, said, err = killed.run("run", "train", "--set", "a b=ü", "7")
     assert said.get("argv") == ["train", "--set", "a b=ü", "7"], err
     assert code == 7

@@ -20,7 +20,6 @@ NEEDS_SIGNER = pytest.mark.skipif(shutil.which("osslsigncode") is None, reason="
 
 
 def setup(folder: Path, sign: str | None) -> Path:
-    """A setup of a tiny payload, in a folder whose name has a space."""
     payload, work = folder / "pay load", folder / "work"
     for path in (payload, work):
         path.mkdir(exist_ok=True)

@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import signal
-import zipfile
 
 import pytest
 
@@ -122,9 +121,8 @@ def test_the_estimate_of_memory_is_near_the_truth(recipe: str, shell: GpuShell) 
 
 def test_the_doctor_and_the_self_tests_pass(shell: GpuShell) -> None:
     found = shell.run("doctor", "--self-test")
-    assert re.search(r"^OK +bf16 on GPU 0", found, re.MULTILINE) and not re.search(r"^FAIL", found, re.MULTILINE), found
-    shell.run("selftest", "--out", str(shell.place / "selftest.zip"))
-    assert zipfile.is_zipfile(shell.place / "selftest.zip")
+    assert re.search(r"^OK +Computing on GPU 0.* bf16 ", found, re.MULTILINE), found
+    assert not re.search(r"^FAIL", found, re.MULTILINE), found
 
 
 def test_settings_are_tried_on_it(shell: GpuShell) -> None:

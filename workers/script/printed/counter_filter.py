@@ -18,7 +18,7 @@ MOST_HELD: Final = 50
 
 
 class CounterFilter:
-    """Passes readings on in their order, without the counters that nothing speaks for."""
+    """Passes readings on in their order, without unproven counters."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -56,7 +56,7 @@ class CounterFilter:
         return any(self._names.begins_record(chart) for chart in (*reading.values, *reading.evaluation))
 
     def _is_epoch(self, reading: Reading) -> bool:
-        """An epoch alone in a line: of a total, at the beginning, or seen to rise."""
+        """True for an epoch alone in a line: of a total, at the beginning, or seen to rise."""
         if reading.epoch is None or not reading.epoch_form or self._has_risen(reading.epoch_form, reading.epoch):
             return True
         return reading.epoch <= 1 and not reading.epoch_form.endswith("s")  # `epochs: 1` is a setting
@@ -86,11 +86,11 @@ class CounterFilter:
         return [] if len(self._held) < MOST_HELD else self.give_up()
 
     def _is_second(self, reading: Reading) -> bool:
-        """A second loss while a counter waits for its proof: what stands before the first was no step."""
+        """True for a second loss while a counter waits for its proof: the number before the first was no step."""
         return any(self._is_record(held) and _overlap(held, reading) for held in self._held)
 
     def _settled(self, reading: Reading, counter: Counter) -> list[Reading]:
-        """`reading` is believed, and what waits and agrees with it."""
+        """Believe `reading`, and the waiting readings that agree with it."""
         self._step = counter.number
         held, self._held = self._held, []
         for other in held:
@@ -100,7 +100,7 @@ class CounterFilter:
         return [*(other for other in held if not other.is_empty), reading]
 
     def give_up(self) -> list[Reading]:
-        """What still waits, without its counters."""
+        """The waiting readings, without their counters."""
         held, self._held = self._held, []
         for reading in held:
             reading.counter = None

@@ -1,8 +1,8 @@
-"""One printed line, read: which numbers stand in it under which names, and which step it is about. Pure.
+"""One printed line, read: its numbers with their names, and its step. Pure.
 
-Understood are dicts as the Hugging Face Trainer prints them, JSON lines, progress bars (tqdm's and those like it),
-and `name: value`, `name=value`, `name value` pairs. Nothing is guessed from what a line does not say: which step a
-line without one belongs to is decided by `workers.script.printed.steps`.
+Understood are dicts as the Hugging Face Trainer prints them, JSON lines, progress bars (tqdm's and those like it), and
+`name: value`, `name=value`, `name value` pairs. Nothing is guessed: `workers.script.printed.steps` decides the step of
+a line that names none.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _BEFORE: Final = re.compile(
 
 
 def without_stamps(text: str) -> str:
-    """The message of a line: no logger's words before it, and no date, time, file or address in it.
+    """Remove a logger's words before a line's message, and any date, time, file or address in it.
 
     ``11/23/2026 12:00:01 - INFO - __main__ - step 5`` and ``[INFO|trainer.py:88] 2026-11-23 12:00:01,123 >> step 5``
     both are ``step 5``.
@@ -76,7 +76,7 @@ _STEP_KEYS: Final = ("global_step", "step", "steps", "num_updates", "iteration",
 
 
 def take_dict(text: str) -> tuple[str, Mapping[str, Any] | None, str]:
-    """The first dict in a line, and what stands around it. Text in braces that is not a dict is taken out too."""
+    """Take the first dict out of a line, and the text around it. Text in braces that is not a dict is taken out too."""
     start = text.find("{")
     if start < 0:
         return text, None, ""
@@ -183,9 +183,9 @@ _NOT_TRAINING: Final = re.compile(
 
 
 def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | None:
-    """What a piece of output says; None where it says nothing that could be charted.
+    """Read a piece of output; None where nothing in it could be charted.
 
-    The lines before it have opened an evaluation if `evaluating`.
+    `evaluating`: the lines before it have opened an evaluation.
     """
     if _NOT_OURS.match(text):
         return None
@@ -218,7 +218,7 @@ def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | No
 
 
 def _take_bar(text: str, reading: Reading, names: Names) -> str:
-    """Reads a bar; what is left is its words before it, and whatever was printed behind it on the same line."""
+    """Read a bar; return the words before it and the text behind it on the same line."""
     patterns = (_BAR, _ENDLESS_BAR, _RICH_BAR, _KERAS_BAR)
     found = next((found for pattern in patterns if (found := pattern.search(text)) is not None), None)
     if found is None:

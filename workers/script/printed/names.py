@@ -72,13 +72,13 @@ MOST_SEEN: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How printed names become charts; what the person said comes first.
+    """Turns printed names into charts; the person's own mapping comes first.
 
     Attributes:
         charts: Printed name, as `plain` gives it → chart; `DROP` leaves it out.
         seen: Names that were printed → chart, as `charts` could name them; of the first `MOST_SEEN`.
         numbers: Names that were printed → the last two different numbers behind them.
-        points: What has stood before decimals so far, "." or ",".
+        points: The signs before decimals so far, "." or ",".
     """
 
     charts: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Names:
     points: set[str] = field(default_factory=set, compare=False)
 
     def number(self, text: str, chart: str) -> float | None:
-        """A printed number of a chart. ``0,833`` has a decimal comma, ``21,494`` is in thousands.
+        """Read a printed number of a chart. ``0,833`` has a decimal comma, ``21,494`` is in thousands.
 
         Where ``1,234`` may be either, the program's other numbers decide; None where they do not.
         """
@@ -107,19 +107,19 @@ class Names:
         return float(text.replace(",", "")) if grouped and certain else None
 
     def note(self, name: str, number: float) -> None:
-        """Remembers a number that stood behind a name."""
+        """Remember a number behind a name."""
         if (key := plain(name)) in self.seen and math.isfinite(number):
             before = self.numbers.setdefault(key, [])
             if number not in before:
                 before[:] = [*before[-1:], number]
 
     def chart(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
-        """The chart of a printed name, and by what its numbers are multiplied; an empty chart is none.
+        """The chart of a printed name, and the factor of its numbers; an empty chart is none.
 
         Args:
             name: As it was printed; it is remembered.
             evaluation: It stands in a line about evaluation, so `loss` is the validation loss.
-            logged: The script said it by `rankdeck.log`, so it is meant to be charted whatever it is called.
+            logged: The script passed it to `rankdeck.log`, so it is charted under any name.
         """
         printed = plain(name)
         key, factor = (printed, 1.0) if logged else _without_unit(printed)
@@ -142,23 +142,22 @@ class Names:
         return key if key in _VAGUE else _usual(key, evaluation)
 
     def is_known(self, chart: str) -> bool:
-        """Whether a chart is one that training programs print, so that a line without a step may be about it."""
+        """True for a usual chart of training programs, so that a line without a step may be about it."""
         return chart in _COMMON or chart.removeprefix("val_") in _COMMON or chart in self.charts.values()
 
     @staticmethod
     def is_evaluation(chart: str) -> bool:
-        """It measures a model on data that it does not train on."""
+        """True for a chart of data that the model does not train on."""
         return _EVALUATION.match(chart) is not None
 
     @staticmethod
     def begins_record(chart: str) -> bool:
-        """A line with it is worth a point of its own, though it names no step: what is learned, not how fast."""
+        """True for a chart of learning, not of speed: a line with it is a point of its own, though it names no step."""
         name = chart.removeprefix("val_")
         return name in ("accuracy", "accuracy_top5", "perplexity", "reward") or _LOSS.search(name) is not None
 
 
 def _usual(key: str, evaluation: bool) -> str:
-    """The common name of a printed one."""
     evaluation = evaluation and _TRAINED.search(key) is None
     if key in _ALIASES and (not evaluation or _EVALUATION.match(key)):
         return _ALIASES[key]

@@ -69,7 +69,7 @@ _LEADING: Final = re.compile(r"(?P<number>\d+)\s*[|,]\s*(?=[A-Za-z])")
 
 
 def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
-    """Reads the counters and takes them out of the text."""
+    """Read the counters and take them out of the text."""
 
     def count(found: re.Match[str], kind: int, name: str = "") -> str:
         groups = found.groupdict()
@@ -117,7 +117,7 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
 
 
 def _epoch(text: str) -> float | None:
-    """``0,83`` is a part of one; None for ``1,234``, which is hardly more than a thousand of them."""
+    """Read ``0,83`` as a part of one; None for ``1,234``, which is hardly more than a thousand epochs."""
     text = text.rstrip(",")
     if "," in text and not _DECIMALS.search(text):
         return None
@@ -131,7 +131,7 @@ def _form(found: re.Match[str], name: str = "") -> str:
 
 
 def _is_name_of_pair(text: str, found: re.Match[str]) -> bool:
-    """`batch 0.5` in `time/batch 0.5`, or a counter's word that ends a longer name (`loss per step: 3`)."""
+    """True for `batch 0.5` in `time/batch 0.5`, or a counter's word that ends a longer name (`loss per step: 3`)."""
     return re.search(r"(?:[\w)]/|\bper\s+)$", text[: found.start()]) is not None
 
 
@@ -185,7 +185,7 @@ def read_pairs(text: str, reading: Reading, names: Names, evaluating: bool, *, i
 
 
 def _pairs(text: str, names: Names, evaluating: bool) -> Iterator[tuple[str, float, bool]]:
-    """Chart, number, and whether a sign (`:` or `=`) ties the two."""
+    """Yield chart, number, and whether a sign (`:` or `=`) ties the two."""
     before = 0
     for found in _VALUE.finditer(text):
         left, before = text[before : found.start()], found.end()

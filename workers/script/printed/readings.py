@@ -1,4 +1,4 @@
-"""Readings: what a printed line holds, as values (numbers, the step they are about, a progress bar). Pure."""
+"""Readings: the contents of a printed line as values (numbers, their step, a progress bar). Pure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ EVALUATION_LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Where a line says that training is.
+    """A line's position in the training.
 
     Attributes:
-        kind: How sure it is: `GLOBAL` … `LEADING`.
-        number: What it counts.
-        total: Up to where, if it says so.
-        form: The words it stands behind, without digits: alike in all lines of one kind.
+        kind: Its certainty: `GLOBAL` … `LEADING`.
+        total: The end of the count, if the line names it.
+        form: The words before it, without digits: alike in all lines of one kind.
     """
 
     kind: int
@@ -56,7 +55,7 @@ class Bar:
 
     Attributes:
         title: Its words with the digits taken out: the same for each epoch's bar.
-        number, total: How far it is; a bar without an end has None.
+        number, total: Its position and end; a bar without an end has None.
         training: False where its words or its unit tell of downloads, files, rows.
     """
 
@@ -68,16 +67,15 @@ class Bar:
 
 @dataclass(slots=True)
 class Reading:
-    """What one line says.
+    """The contents of one line.
 
     Attributes:
         values: Chart → number, of training.
         evaluation: Chart → number, of an evaluation (`val_loss`, …).
         counter: The surest counter in the line.
-        epoch: The epoch it names.
-        epoch_form: The words it stands behind, as a counter's; empty where it needs no proof.
+        epoch_form: The words before its epoch, as a counter's; empty where it needs no proof.
         bar: A progress bar in it; `counter` is then the bar's only where nothing surer stands there.
-        heading: The line only opens an evaluation ("Test Error:") or ends one; None: it says nothing of that kind.
+        heading: The line only opens an evaluation ("Test Error:") or ends one; None: neither.
         is_known: A well-known name is among the charts.
     """
 
@@ -91,7 +89,7 @@ class Reading:
     is_known: bool = False
 
     def add(self, chart: str, number: float, names: Names) -> None:
-        """Takes a number; the first of a name counts, since running means follow it."""
+        """Add a number; the first of a name counts, since running means follow it."""
         if chart == MAPPED_STEP:  # the person says that this name counts steps
             if math.isfinite(number):
                 self.count(Counter(STEP, int(number), form="mapped"))
@@ -104,17 +102,16 @@ class Reading:
         self.is_known = self.is_known or names.is_known(chart)
 
     def add_all(self, part: Reading, names: Names) -> None:
-        """Takes the numbers of a part of the line."""
         for chart, number in {**part.values, **part.evaluation}.items():
             self.add(chart, number, names)
 
     @property
     def is_empty(self) -> bool:
-        """It says nothing that could be charted, or change what is."""
+        """Nothing in it could be charted, or change a chart."""
         parts = (self.counter, self.epoch, self.bar, self.heading)
         return not self.values and not self.evaluation and all(part is None for part in parts)
 
     def count(self, counter: Counter) -> None:
-        """Takes a counter, if it is surer than what is there."""
+        """Take a counter, if it is surer than the present one."""
         if counter.number < MOST_STEPS and (self.counter is None or counter.kind < self.counter.kind):
             self.counter = counter

@@ -33,7 +33,7 @@ class Tables:
         return bool(self._rows)
 
     def join(self, pieces: list[str]) -> list[str]:
-        """The lines with the tables among them put together; a table that is not finished is kept."""
+        """Put the tables among the lines together; an unfinished one is kept."""
         lines: list[str] = []
         for text in pieces:
             row = _ROW.match(text) if text.startswith(("|", "│")) else None
@@ -90,11 +90,11 @@ class Segments:
 
     @property
     def unfinished(self) -> str:
-        """What was written last and has no end yet."""
+        """The last output, which has no end yet."""
         return "" if self._skipping else _text(self._rest)
 
     def finish(self) -> list[str]:
-        """What was written last and never ended."""
+        """The last output, which never ended."""
         text = self.unfinished
         self._rest, self._skipping = b"", False
         return [text] if text else []

@@ -26,7 +26,7 @@ _JSON_FILE_LINE: Final = re.compile(r'"[^"]*"\s*:')
 
 
 class Unread:
-    """Counts the lines that hold numbers and gave no point; `names` has the names that were seen in them."""
+    """Counts the lines that hold numbers and gave no point; `names` has the names in them."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -97,16 +97,12 @@ class StepCounter:
         self._begun = False
 
     def begin(self, epoch: float) -> None:
-        """A heading ("Epoch 2/3") opens an epoch: a place that does not rise is the next epoch's."""
+        """Begin an epoch after a heading ("Epoch 2/3"): a place that does not rise is the next epoch's."""
         self._begun = self._epoch is not None and epoch > self._epoch
         self._epoch = epoch
 
     def take(self, counter: Counter, epoch: float | None) -> bool:
-        """The step that `counter` stands for is now `step`.
-
-        Returns:
-            False where a surer counter is in use, and this one is not taken.
-        """
+        """Take the step of a counter; false where a surer counter is in use."""
         # Programs say "step" in one line and "iter" in the next and mean the same.
         kind = STEP if counter.kind == ITERATION else counter.kind
         if kind > self.kind:
@@ -127,17 +123,17 @@ class StepCounter:
         return True
 
     def forget_bar(self) -> None:
-        """What was counted by a bar was no step."""
+        """Forget the steps of a bar, which were none."""
         if self.kind == BAR:
             self.step, self.kind, self._base, self._last = 0, _COUNTED, 0, None
 
     def count(self) -> None:
-        """One more record that names no step."""
+        """Count a record that names no step."""
         self.step += 1
 
 
 class PrintedMetrics:
-    """Reads a program's output as it comes; gives the points to chart."""
+    """Reads a program's output as it comes; returns the points to chart."""
 
     def __init__(self, names: Names | None = None) -> None:
         self._names = names or Names()
@@ -157,15 +153,11 @@ class PrintedMetrics:
 
     @property
     def has_pending(self) -> bool:
-        """A step was read that may get more lines; `flush` gives it as it is."""
+        """A step may get more lines; `flush` returns it as it is."""
         return self._pending is not None or self._held is not None or self._tables.is_open
 
     def describe_unread(self, ended: bool = False) -> dict[str, Any] | None:
-        """What was printed where nothing of it could be charted; None where something was, or too little is printed.
-
-        Args:
-            ended: No more will come.
-        """
+        """Describe the output where nothing of it could be charted; None where something was, or little is printed."""
         enough = self._unread.lines >= PATIENCE or (ended and bool(self._names.numbers))
         return self._unread.describe() if enough and not self._given else None
 
@@ -174,11 +166,11 @@ class PrintedMetrics:
         return self._bar is not None and self._counter.kind == BAR
 
     def feed(self, data: bytes) -> list[Point]:
-        """Takes output; gives the points that are complete."""
+        """Take output; return the complete points."""
         return self._take(self._tables.join(self._segments.feed(data)))
 
     def flush(self) -> list[Point]:
-        """Gives what waits for more lines of its step; called when the program has been quiet for a moment."""
+        """Return the points that wait for more lines; called when the program has been quiet for a moment."""
         points = self._take(self._tables.finish())
         held, self._held = self._held, None
         if held is not None:  # the bar that was drawn behind it has no end until it is drawn again
@@ -212,7 +204,7 @@ class PrintedMetrics:
         return points
 
     def _note(self, reading: Reading) -> None:
-        """Takes a reading; numbers printed beside a bar wait for the bar to be drawn again.
+        """Take a reading; numbers printed beside a bar wait for the bar to be drawn again.
 
         A bar is drawn ten times a second at most, so it lags; behind something printed it is drawn again, as it is.
         """
@@ -226,7 +218,7 @@ class PrintedMetrics:
             self._settle(reading)
 
     def _settle(self, reading: Reading, drawn: Bar | None = None) -> None:
-        """Charts a reading; `drawn` is the bar drawn right behind it."""
+        """Chart a reading; `drawn` is the bar drawn right behind it."""
         ours = self._bar
         if drawn is not None and ours is not None and (drawn.title, drawn.total) == (ours.title, ours.total):
             self._bar = drawn
@@ -249,7 +241,7 @@ class PrintedMetrics:
                 self._give(point)
 
     def _is_drawn_again(self, reading: Reading) -> bool:
-        """A bar shows the last evaluation's numbers until there is another."""
+        """True while a bar repeats the last evaluation's numbers."""
         before = self._given.get(True)
         return reading.bar is not None and before is not None and before.values == reading.evaluation
 
@@ -276,7 +268,7 @@ class PrintedMetrics:
             self._pending = None
 
     def _give(self, point: Point) -> None:
-        """Adds a point, unless it is the one before, drawn again."""
+        """Add a point, unless it is the one before, drawn again."""
         if point != self._given.get(point.evaluation):
             self._given[point.evaluation] = point
             self._points.append(point)

@@ -16,7 +16,6 @@ SAMPLES = 4096
 
 
 def main(run: Run) -> None:
-    """Samples come in order, so their numbers say which step it is."""
     o = run.options
     run.prepare(lambda _: PreparedData(samples=SAMPLES, val_samples=4))
     step = [0]

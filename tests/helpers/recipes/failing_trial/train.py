@@ -30,7 +30,6 @@ def main(run: Run) -> None:
 
 
 def fail(what: str) -> None:
-    """Fails."""
     if what == "memory":
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB (injected)")
     if what == "kill":

@@ -55,14 +55,12 @@ def sleep_in_backward() -> None:
 
 
 def loop_for_ever() -> None:
-    """Python that computes."""
     end = time.monotonic() + LONG_S
     while time.monotonic() < end:
         pass
 
 
 def sleep_with_the_lock() -> None:
-    """No other thread of this process runs any Python meanwhile."""
     if sys.platform == "win32":
         ctypes.PyDLL("kernel32").Sleep(1000 * LONG_S)
         return

@@ -21,12 +21,10 @@ class Fails(torch.autograd.Function):
 
     @staticmethod
     def forward(_: Any, value: Tensor) -> Tensor:
-        """The same."""
         return value.clone()
 
     @staticmethod
     def backward(_: Any, __: Tensor) -> Tensor:
-        """Fails."""
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB (injected)")
 
 
@@ -40,7 +38,6 @@ class Running(nn.Module):
         self.register_buffer("mean", torch.zeros(width))
 
     def forward(self, value: Tensor) -> Tensor:
-        """`value` less the mean."""
         if self.training:
             self.mean.lerp_(value.detach().mean(0), 0.1)
         return value - self.mean.clone()

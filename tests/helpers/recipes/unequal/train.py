@@ -29,7 +29,6 @@ class Repeated(nn.Module):
         self.copies = (copy.deepcopy(model),) if alone and times > 1 else ()  # in a tuple it is no part of this module
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits, as the model's."""
         first: Tensor = self.model(tokens)
         for _ in range(self.times - 1):
             if self.copies:
@@ -40,7 +39,6 @@ class Repeated(nn.Module):
 
 
 def work_alone(model: nn.Module, tokens: Tensor) -> None:
-    """One more pass, and its backward pass in training."""
     logits: Tensor = model(tokens)
     if torch.is_grad_enabled():
         logits.sum().backward()

@@ -27,11 +27,6 @@ class AmdSmiLibraryException(AmdSmiException):
         self.err_info = names.get(err_code, "AMDSMI_STATUS_UNKNOWN_ERROR - An unknown error occurred")
 
 
-class AmdSmiClkType(enum.IntEnum):
-    SYS = 0
-    GFX = 1
-
-
 class AmdSmiTemperatureType(enum.IntEnum):
     EDGE = 0
     JUNCTION = 1

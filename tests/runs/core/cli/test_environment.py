@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -44,9 +43,4 @@ def test_a_dry_run_says_the_sizes_and_makes_nothing(tmp_path: Path, capsys: pyte
     text = printed.out + printed.err
     assert "PyTorch for the CPU. It was asked for." in text and "Nothing is downloaded. Installed: about " in text
     assert " free on " in text
-    assert main([*command, "--json"]) == 0
-    sizes = json.loads(capsys.readouterr().out)
-    assert sizes["download_bytes"] == 0 and sizes["installed_bytes"] > 2_000_000 and sizes["free_bytes"] > 0
-    assert (sizes["build"], sizes["files"]) == ("cpu", 1)
-    assert sizes["folder"] == str(drive / "Rankdeck" / "environments" / "torch-2.13.0-cpu")
     assert current_places() == before and not drive.exists(), "nothing was made or remembered"

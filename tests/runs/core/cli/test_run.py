@@ -29,7 +29,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(*words: str) -> tuple[UserScript, object]:
-    """The script and the config that `rankdeck run` comes to."""
     request = request_from_arguments(parse(train_argv(parse(["run", *words]), Path.cwd())))
     return read_script(request.config.options, request.config.env), request.config
 

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.windows
 
 
 def make_run(runs_dir: Path, home: str) -> RunStore:
-    """A run whose files hold secrets."""
     config = RunConfig(dataset_file=f"{home}/texts", env={"HF_TOKEN": "hf_abcdefghijklmnopqrstuvwx"})
     store = RunStore.create(runs_dir, config, name="Jörg's run")
     lines = [

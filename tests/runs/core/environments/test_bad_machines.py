@@ -53,7 +53,6 @@ def pip() -> tuple[str, ...]:
 
 @pytest.fixture
 def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
-    """A small PyTorch from a folder of wheels."""
     monkeypatch.setattr(module, "CHECK", ("-c", "import json, torch; print(json.dumps({'torch': torch.__version__}))"))
     wheels = tmp_path / "my wheels"
     wheels.mkdir()

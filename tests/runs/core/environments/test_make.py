@@ -35,7 +35,6 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_python(wanted: Wanted, bare_python: Path) -> Wanted:
-    """An environment that was stopped after its Python had been made."""
     shutil.copytree(bare_python, wanted.folder / "python", symlinks=True)
     return wanted
 

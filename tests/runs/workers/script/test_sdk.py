@@ -50,7 +50,6 @@ class Listener:
             peer.answer(message, **self.answers[message["ask"]](message))
 
     def run(self, text: str, **env: str) -> str:
-        """Runs a program and listens until it has ended."""
         place = {ENV_PORT: str(self.server.port), ENV_TOKEN: self.server.token, **env}
         process = subprocess.Popen(
             [sys.executable, "-c", text], env=environment(**place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -134,9 +134,8 @@ def test_a_process_on_a_cpu_has_no_memory_of_its_own() -> None:
     assert chart(MEMORY, run, "cpu:0").note() == "this run's processes"
 
 
-def test_windows_says_how_busy_a_rank_is_and_what_spilled() -> None:
-    run = run_of("GPU-1", rank_busy_percent=81.5, rank_shared_bytes=3 * 2**30)
-    assert texts(chart(UTILISATION, run)) == ["GPU 1 50 % (rank 82 %)"]
+def test_windows_says_what_spilled_out_of_a_card() -> None:
+    run = run_of("GPU-1", rank_shared_bytes=3 * 2**30)
     assert texts(chart(MEMORY, run)) == ["GPU 1 12 / 48 GiB + 3.0 GiB shared"]
 
 

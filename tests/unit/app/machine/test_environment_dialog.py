@@ -9,16 +9,16 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.machine.environment_dialog import EnvironmentDialog, Offered
-from core.environments.extras import Extra
 from core.environments.make import Progress
 from core.environments.places import Places
+from core.environments.wanted import Extra
 from core.errors import PreflightError
 from core.machine.torch_builds import BuildChoice
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [pytest.mark.windows, OFFSCREEN_NOISE]
 BUILD = BuildChoice("cu130", "It suits driver 581.", "Update the driver.")
-EXTRAS = (Extra("hf", "Models", "Needed by X."), Extra("deepspeed", "DeepSpeed", "Why", "It has no wheel."))
+EXTRAS = (Extra("hf", "Models", "Needed by X."), Extra("bpe", "Tokens"))
 
 
 @pytest.fixture
@@ -34,8 +34,7 @@ def dialog(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Env
 
 def test_the_choices_are_handed_over(dialog: EnvironmentDialog, qtbot: QtBot, tmp_path: Path) -> None:
     assert dialog.place_rows["PyTorch"].full_text.startswith(f"{tmp_path / 'e'} (1 GB free")
-    box = dialog.extras["deepspeed"]
-    assert not box.isEnabled() and box.accessibleDescription() == "It has no wheel."
+    assert dialog.extras["hf"].accessibleDescription() == "Needed by X."
     assert dialog.extras["hf"].isChecked(), "what recipes need is chosen"
     dialog.choose_folder(tmp_path / "big")
     dialog.choose_wheels(tmp_path / "wheels")

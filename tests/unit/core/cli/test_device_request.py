@@ -23,7 +23,6 @@ CUDA = Platform("linux", "2.13.0+cu130", "13.0", 4)
 
 
 def asked(*words: str, available: list[Device]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Devices and notes that the flags come to."""
     request = request_from_arguments(parse(["train", *words]))
     config, notes = with_devices(request, available, CPUS, CUDA)
     return config.devices, notes

@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.device_request import resolve_request
 from core.cli.entry import main
-from core.cli.parser import parse
-from core.doctor.fit import check_fit
 from core.errors import ConfigError
-from core.launch.command_line import request_from_arguments
 
 MANIFEST = """
 format = "rankdeck-recipe"
@@ -50,8 +46,3 @@ def test_no_command_lets_a_recipe_fit_what_a_flag_names(
     assert "Fitted: ['lr', 'seq_len']" in capsys.readouterr().err
     assert main([*command, *flags, "--seq-len", "64"]) == ConfigError.exit_code
     assert "Fitted: ['lr']" in capsys.readouterr().err
-
-
-def test_the_doctor_lets_no_recipe_fit_it_either(flags: list[str], tmp_path: Path) -> None:
-    request = request_from_arguments(parse(["doctor", *flags, "--seq-len", "64"]))
-    assert "Fitted: ['lr']" in check_fit(resolve_request(request)[0], tmp_path, lambda: False).text

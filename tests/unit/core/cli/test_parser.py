@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.cli.parser import parse, repeated_flags
+from core.cli.parser import parse
 from core.errors import UsageError
 
 pytestmark = pytest.mark.windows
@@ -55,21 +55,6 @@ def test_a_mistake_is_said_in_words(words: list[str], cause: str, step: str) -> 
     assert cause in caught.value.cause
     assert step in caught.value.next_step
     assert caught.value.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "repeated"),
-    [
-        ("train --lr 1e-3 --steps 5 --lr=2e-3", ["--lr"]),
-        ("train --batch_size 2 --batch-size 3 --strict --no-strict", ["--batch-size", "--strict"]),
-        ("train --set a=1 --set b=2 --env A=1 --env B=2", []),
-        ("resume --steps 5 --steps 6 run", ["--steps"]),
-        ("run --steps 5 script.py --lr 1 --lr 2 --steps 6", []),
-        ("--version", []),
-    ],
-)
-def test_flags_given_twice_are_found(words: str, repeated: list[str]) -> None:
-    assert repeated_flags(words.split()) == repeated
 
 
 @pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["resume", "-h"]])

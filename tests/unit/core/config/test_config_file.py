@@ -30,7 +30,6 @@ ODD = RunConfig(
 
 
 def to_yaml(config: RunConfig) -> str:
-    """As a person's own program would write it."""
     return yaml.safe_dump(json.loads(to_json(config)), allow_unicode=True)
 
 

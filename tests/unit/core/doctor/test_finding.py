@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,7 +25,7 @@ TOPIC = Topic("x", "X", "Folders", "It matters.")
 def test_every_check_of_this_machine_answers(tmp_path: Path) -> None:
     findings = list(examine(tmp_path, Platform("linux", "2.13.0+cpu", None, 2)))
     ids = [finding.topic.id for finding in findings]
-    assert len(set(ids)) == len(ids) >= 20
+    assert len(set(ids)) == len(ids) >= 17
     assert all(finding.text and finding.topic.meaning and finding.topic.group in GROUPS for finding in findings)
     assert all(finding.next_step for finding in findings if finding.level in ("warn", "fail"))
     assert list(tmp_path.iterdir()) == [], "checking leaves nothing behind"
@@ -40,16 +39,8 @@ def test_every_check_of_this_machine_answers(tmp_path: Path) -> None:
         (software.check_torch_build(Platform("linux", "2.13.0", "12.8", 2)), "ok", "CUDA 12.8"),
         (software.check_connections(WINDOWS_BAD_TORCH), "warn", "gloo"),
         (software.check_connections(Platform("linux", None, None, 2)), "not_tried", "not known"),
-        (software.check_zero_engine(Platform("linux", "2.13.0", None, 2, "0.19.8")), "ok", "DeepSpeed 0.19.8"),
-        (software.check_zero_engine(Platform("linux", "2.13.0", None, 2)), "ok", "DeepSpeed is not installed"),
         (folders.check_disk(Path(__file__)), "fail", "is a file"),
         (folders.check_writing(Path(__file__)), "fail", "is a file"),
-        (machine.check_sleep(lambda: "Minimum: 0x0\nAC: 0x00000708\nDC: 0x0000012c"), "ok", "30 minutes, but not"),
-        (machine.check_sleep(lambda: "AC: 0x00000000\nDC: 0x0000012c"), "ok", "never"),
-        (machine.check_sleep(lambda: "?"), "not_tried", "no figures"),
-        (machine.check_long_paths(Path("/" + 120 * "r"), False), "warn", "too long"),
-        (machine.check_long_paths(Path("/runs"), False), "ok", "longer"),
-        (machine.check_long_paths(Path("/" + 120 * "r"), True), "ok", "260"),
         (devices.check_build([CARD], "591.44", Platform("windows", "2.13.0+cu130", "13.0", 8)), "ok", "8.9"),
         (devices.check_build([CARD], "551.2", Platform("windows", "2.13.0+cu130", "13.0", 8)), "warn", "580"),
         (devices.check_build([CARD, OLD_CARD], "591.4", Platform("linux", "2.13.0", "13.0", 8)), "warn", "7.5"),
@@ -81,29 +72,9 @@ def test_a_torchvision_for_another_torch_is_named(monkeypatch: pytest.MonkeyPatc
     assert software.check_torchvision(Platform("linux", "2.11.0", "12.8", 2)).level == "warn"
 
 
-def test_the_qt_that_dies_on_python_3_11_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(software, "installed_version", lambda *_: "6.12.0")
-    assert software.check_window((3, 11)).level == "fail"
-    assert software.check_window((3, 12)).level == "ok"
-
-
 def test_a_machine_whose_page_file_is_small() -> None:
     assert [machine.check_page_file(size).level for size in (1 << 30, 64 << 30)] == ["warn", "ok"]
     assert "GiB" in machine.check_page_file().text
-
-
-@pytest.mark.parametrize("error", [subprocess.TimeoutExpired("powercfg", 5), FileNotFoundError("powercfg")])
-def test_a_powercfg_that_does_not_answer_is_a_result(error: Exception) -> None:
-    def ask() -> str:
-        raise error
-
-    assert machine.check_sleep(ask).level == "not_tried"
-
-
-def test_a_folder_in_onedrive_is_named() -> None:
-    variables = {"OneDrive": r"C:\Users\jo\OneDrive", "OneDriveCommercial": ""}
-    assert folders.check_cloud(Path(r"c:\users\JO\onedrive\runs"), variables).level == "warn"
-    assert folders.check_cloud(Path(r"C:\Users\jo\OneDriveOld\runs"), variables).level == "ok"
 
 
 def test_a_folder_that_is_not_there_yet_can_be_made(tmp_path: Path) -> None:
@@ -133,7 +104,7 @@ def test_a_page_of_windows_elsewhere_is_an_error() -> None:
     if sys.platform == "win32":
         pytest.skip("it would open")
     with pytest.raises(FixError, match="did not open"):
-        open_settings("open_sleep")
+        open_settings("open_storage")
 
 
 def test_a_folder_of_runs_is_made_or_refused(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ ALONE, TOGETHER = {"single", "independent"}, {"ddp", "zero1", "zero2", "zero3", 
 def verdicts(
     devices: list[Device], platform: Platform, links: dict[str, Finding] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Mode → level and text."""
     found = check_modes(devices, CPUS, platform, links or {})
     told_once = "whose self-test failed"  # the line of that self-test says what to do
     wrong = [finding for finding in found if finding.level in ("warn", "fail")]

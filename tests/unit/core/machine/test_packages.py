@@ -114,7 +114,6 @@ def test_the_command_is_this_interpreters_pip_with_our_versions() -> None:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packages that Python looks into."""
     monkeypatch.syspath_prepend(tmp_path)
     for name, extra in (("made", "Requires-Dist: numpy>=1\nRequires-Dist: rich; extra == 'x'\n"), ("alone", "")):
         (tmp_path / f"{name}-1.5.dist-info").mkdir()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import gc
 import importlib.util
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -16,7 +14,6 @@ from core.machine.platform import Platform, this_platform
 
 @pytest.fixture
 def version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The `version.py` of a PyTorch that is installed."""
     spec = ModuleSpec("torch", None, origin=str(tmp_path / "__init__.py"))
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec if name == "torch" else find(name))
@@ -65,29 +62,3 @@ def test_what_a_build_is_for(platform: Platform, build: str, gpu_build: str | No
     assert (platform.build, platform.gpu_build) == (build, gpu_build)
     assert platform.has_nccl is (gpu_build not in (None, ""))
     assert platform.is_cpu_only is (gpu_build is None)
-
-
-class _AsksWhenCollected:
-    """Asks in the middle of whatever the interpreter does, as another thread may."""
-
-    def __init__(self) -> None:
-        self.itself = self
-
-    def __del__(self) -> None:
-        this_platform()
-
-
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_it_disturbs_no_parse_that_goes_on_meanwhile(version_file: Path) -> None:
-    """Two of CPython 3.11's parsers at a time end in a SystemError (github.com/python/cpython/issues/106905)."""
-    version_file.write_text("__version__ = '2.13.0'\ncuda = '13.0'\n", encoding="utf-8")
-    source = "\n".join(f"x{number} = [{number}, ({number}, {{'a': {number}}})]" for number in range(1000))
-    thresholds = gc.get_threshold()
-    gc.set_threshold(50)
-    try:
-        for _ in range(10):
-            for _ in range(10):
-                _AsksWhenCollected()
-            ast.parse(source)
-    finally:
-        gc.set_threshold(*thresholds)

@@ -28,7 +28,6 @@ def job() -> dict[str, Any]:
 
 
 def commands(job: dict[str, Any]) -> list[list[str]]:
-    """Each command, as words."""
     text = "\n".join(step.get("run", "") for step in job["steps"]).replace("\\\n", " ")
     return [words for line in text.splitlines() if (words := shlex.split(line))]
 

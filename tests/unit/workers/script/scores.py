@@ -51,17 +51,14 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Of the points that were read, how many are true."""
         return self.right / self.read if self.read else 1.0
 
     @property
     def recall(self) -> float:
-        """Of the true points, how many were read."""
         return self.found / self.expected if self.expected else 1.0
 
 
 def programs() -> dict[str, Program]:
-    """Every recording and every style."""
     from tests.unit.workers.script.styles import STYLES
 
     recorded = {path.stem: _recorded(path) for path in sorted(FOLDER.glob("*.json"))}
@@ -88,7 +85,6 @@ def read(program: Program) -> list[Point]:
 
 
 def score(program: Program) -> Score:
-    """Compares what is read with what is true."""
     judged = [chart for chart in CHARTS if chart in program.charts or chart in ("loss", "val_loss")]
     expected = {(chart, step) for chart in judged for step in program.charts.get(chart, {})}
     found, wrong, right, count = set[tuple[str, int]](), list[str](), 0, 0
@@ -115,7 +111,6 @@ def _is_true(program: Program, chart: str, point: Point) -> bool:
 
 
 def table(scores: Mapping[str, Score]) -> str:
-    """One line a program."""
     lines = [f"{'program':28} {'true':>5} {'read':>5} {'right':>5}  precision  recall"]
     for name, one in scores.items():
         counts = f"{one.expected:5} {one.read:5} {one.right:5}"

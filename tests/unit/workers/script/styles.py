@@ -250,7 +250,6 @@ def modded_nanogpt() -> Program:
 
 
 def _two_epochs(line: str, between: str = "", head: str = "", *, first: int = 0) -> Program:
-    """4 places of 8 in each of two epochs."""
     text, losses, evaluations = head, {}, {}
     for index, loss in enumerate(LOSS):
         epoch, place = index // 4, 2 * (index % 4) + first
@@ -310,7 +309,6 @@ def mmengine() -> Program:
 
 @style
 def ultralytics() -> Program:
-    """Its columns are named in a line above them."""
     text = "\n      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
     for epoch in range(1, 4):
         title = f"        {epoch}/3      0.5G      {LOSS[epoch]}      3.4      1.1         20        640: "

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import pytest
 
 from core.errors import ConfigError, PreflightError
-from core.machine.devices import POWER_CAP
 from tests.helpers.amd_gpus import NEEDS_LINUX, amd_gpus, pretend_rocm_torch, recorded
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, REPOSITORY, pretend_cuda_torch, with_gpus
 
@@ -29,10 +28,9 @@ with DeviceMonitor(with_processes=True, hang_s=0.3, sample_limit_s=5) as monitor
     samples = monitor.sample()
     print(json.dumps({
         "devices": [
-            [d.uuid, d.index, d.name, d.memory_bytes, d.architecture, d.counts_energy, d.is_amd] for d in devices
+            [d.uuid, d.index, d.name, d.memory_bytes, d.architecture, d.is_amd] for d in devices
         ],
         "samples": [sample.as_dict() for sample in samples],
-        "processes": [[[p.pid, p.memory_bytes] for p in sample.processes] for sample in samples],
         "problem": monitor.problem, "drivers": [monitor.driver, monitor.amd_driver],
     }))
 """
@@ -56,11 +54,11 @@ def watch(folder: Path, answers: dict[str, Any], **more: str) -> dict[str, Any]:
     return seen
 
 
-def test_radeon_cards_with_every_figure_that_they_have(tmp_path: Path) -> None:
+def test_radeon_cards_are_listed_and_read(tmp_path: Path) -> None:
     seen = watch(tmp_path, recorded("radeon"))
     assert seen["devices"] == [
-        [XTX, 0, "AMD Radeon RX 7900 XTX", 24560 << 20, "gfx1100", False, True],
-        [UNNAMED, 1, "AMD Radeon RX 6700 XT", 12272 << 20, "gfx1031", False, True],  # ROCm gives it no UUID
+        [XTX, 0, "AMD Radeon RX 7900 XTX", 24560 << 20, "gfx1100", True],
+        [UNNAMED, 1, "AMD Radeon RX 6700 XT", 12272 << 20, "gfx1031", True],  # ROCm gives it no UUID
     ]
     sample = seen["samples"][0]
     del sample["ts"]
@@ -71,56 +69,16 @@ def test_radeon_cards_with_every_figure_that_they_have(tmp_path: Path) -> None:
         "memory_total_bytes": 24560 << 20,
         "temperature_celsius": 61.0,
         "power_w": 289.0,
-        "power_limit_w": 303.0,
-        "fan_percent": pytest.approx(34.9, abs=0.1),
-        "sm_clock_mhz": 2421.0,
         "throttle_reasons": [],
     }
-    assert seen["processes"] == [[[2, 16 << 30], [1, 8 << 30]], []]  # the largest first
     assert (seen["problem"], seen["drivers"]) == (None, [None, "6.14.14"])
-
-
-def test_instinct_cards_count_energy_and_say_what_holds_them(tmp_path: Path) -> None:
-    seen = watch(tmp_path, recorded("instinct"))
-    # In HIP's order, which is not that of amdsmi.
-    assert [(uuid, index) for uuid, index, *_ in seen["devices"]] == [
-        ("GPU-8d3e6f7ab5c90001", 0), ("GPU-8d3e6f7ab5c90000", 1),
-    ]  # fmt: skip
-    sample = seen["samples"][0]
-    assert sample["energy_j"] == pytest.approx(6210483520312 * 15.259e-6)
-    assert sample["power_w"] == 698 and sample["power_limit_w"] == 750 and sample["temperature_celsius"] == 91
-    assert sample["throttle_reasons"] == ["hot: the driver lowers the clock", POWER_CAP]
-    assert "fan_percent" not in sample
-
-
-def test_energy_is_that_of_the_card_which_the_process_sees(tmp_path: Path) -> None:
-    answers = recorded("instinct")
-    answers["gpus"][0]["amdsmi_get_energy_count"]["energy_accumulator"] = 2_000_000
-    program = "from core.machine.devices.own_gpu import OwnGpu\nprint(OwnGpu(is_amd=True).energy_j())"
-    seen = [
-        python(["-c", program], environment(tmp_path / name, shown, ROCR_VISIBLE_DEVICES="GPU-8d3e6f7ab5c90000")).stdout
-        for name, shown in [("one", answers), ("none", recorded("radeon")), ("absent", {"init": {"error": 34}})]
-    ]
-    assert float(seen[0]) == pytest.approx(2_000_000 * 15.259e-6)
-    assert seen[1:] == ["None\n", "None\n"]
 
 
 def test_an_older_rocm_names_cards_by_their_serial_numbers(tmp_path: Path) -> None:
     answers = recorded("radeon")
-    answers["absent"] = ["amdsmi_get_gpu_enumeration_info", "amdsmi_get_violation_status"]
-    answers["gpus"][0]["amdsmi_get_gpu_metrics_info"]["indep_throttle_status"] = True
+    answers["absent"] = ["amdsmi_get_gpu_enumeration_info"]
     seen = watch(tmp_path, answers)
     assert [device[0] for device in seen["devices"]] == [XTX, UNNAMED]
-    assert [len(sample["throttle_reasons"]) for sample in seen["samples"]] == [1, 0]
-
-
-def test_partitions_of_one_card_are_told_apart_by_their_place(tmp_path: Path) -> None:
-    answers = recorded("instinct")
-    answers["gpus"][1]["amdsmi_get_gpu_enumeration_info"]["hip_uuid"] = "GPU-8d3e6f7ab5c90000"
-    answers["gpus"][1]["amdsmi_get_gpu_vram_usage"]["vram_used"] = 7
-    seen = watch(tmp_path, answers)
-    assert [device[0] for device in seen["devices"]] == ["AMD-0000:26:00.0", "AMD-0000:05:00.0"]
-    assert [sample["memory_used_bytes"] >> 20 for sample in seen["samples"]] == [7, 182044]
 
 
 def test_a_card_that_is_gone_and_one_that_hangs_say_so(tmp_path: Path) -> None:
@@ -133,7 +91,6 @@ def test_a_card_that_is_gone_and_one_that_hangs_say_so(tmp_path: Path) -> None:
 
 
 def _samples_of_trouble(folder: Path, answers: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of cards that were well when they were listed."""
     file = folder / "answers.json"
     program = WATCH.replace("    samples = monitor.sample()", f"""
     open({str(file)!r}, "w").write({json.dumps(answers)!r})

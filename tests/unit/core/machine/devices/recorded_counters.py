@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.machine.devices.gpu_counters import DEDICATED, ENGINES, SHARED, Readings
+from core.machine.devices.gpu_counters import DEDICATED, SHARED, Readings
 
 TRAINS: Final = "0x00000000_0x0000d2a1"
 SCREEN: Final = "0x00000000_0x0000f00d"
@@ -27,15 +27,5 @@ RECORDED: Final[Readings] = {
         "pid_4711_luid_0x00000000_0x0000F00D_phys_0": 0.0,
         "pid_4812_luid_0x00000000_0x0000F00D_phys_0": 0.1 * GIB,
         "pid_1400_luid_0x00000000_0x0000F00D_phys_0": 0.05 * GIB,
-    },
-    ENGINES: {
-        "pid_4711_luid_0x00000000_0x0000D2A1_phys_0_eng_0_engtype_3D": 0.0,
-        "pid_4711_luid_0x00000000_0x0000D2A1_phys_0_eng_1_engtype_Compute_0": 61.5,
-        "pid_4711_luid_0x00000000_0x0000D2A1_phys_0_eng_2_engtype_Compute_0": 20.0,
-        "pid_4711_luid_0x00000000_0x0000D2A1_phys_0_eng_3_engtype_Copy": 12.0,
-        "pid_4812_luid_0x00000000_0x0000F00D_phys_0_eng_1_engtype_Compute_1": 99.0,
-        "pid_4812_luid_0x00000000_0x0000F00D_phys_0_eng_1_engtype_Compute_1#1": 30.0,
-        "pid_1400_luid_0x00000000_0x0000F00D_phys_0_eng_0_engtype_3D": 2.5,
-        "luid_0x00000000_0x0000F00D_phys_0": 1.0,
     },
 }

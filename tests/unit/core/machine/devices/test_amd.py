@@ -1,35 +1,8 @@
-"""Why an AMD card is slow, and why there is none, as sentences."""
+"""Why there is no AMD card, as sentences."""
 
 from __future__ import annotations
 
-import pytest
-
-from core.machine.devices import POWER_CAP
-from core.machine.devices.amd import UNNAMED_LIMIT, LibraryMissingError, throttle_reasons, why_no_gpu
-
-NONE = dict.fromkeys(
-    ("active_prochot_thrm", "active_ppt_pwr", "active_socket_thrm", "active_vr_thrm", "active_hbm_thrm"), False
-)
-
-
-@pytest.mark.parametrize(
-    ("violations", "is_held", "reasons"),
-    [
-        ({}, "N/A", ()),
-        ({}, False, ()),
-        ({}, True, (UNNAMED_LIMIT,)),
-        (NONE, True, ()),  # a card that says which limit holds it is believed
-        (NONE | {"active_ppt_pwr": True}, "N/A", (POWER_CAP,)),
-        (NONE | {"active_vr_thrm": "N/A"}, "N/A", ()),
-        (
-            NONE | {"active_ppt_pwr": True, "active_prochot_thrm": True},
-            "N/A",
-            ("too hot: the hardware lowers the clock", POWER_CAP),
-        ),
-    ],
-)
-def test_reasons_come_worst_first(violations: dict[str, object], is_held: object, reasons: tuple[str, ...]) -> None:
-    assert throttle_reasons(violations, is_held) == reasons
+from core.machine.devices.amd import LibraryMissingError, why_no_gpu
 
 
 def test_a_machine_without_an_amd_driver_needs_no_words() -> None:

@@ -34,10 +34,10 @@ def test_instances_name_process_and_adapter() -> None:
     uses = parse_use(RECORDED)
     assert set(uses) == {4711, 4812, 1400, 4}
     assert uses[4711] == [
-        ProcessUse(TRAINS, int(10.5 * GIB), 3 * GIB, 81.5),  # two engines of one kind
-        ProcessUse(SCREEN, 4 << 20, 0, 0.0),
+        ProcessUse(TRAINS, int(10.5 * GIB), 3 * GIB),
+        ProcessUse(SCREEN, 4 << 20, 0),
     ]
-    assert uses[4812] == [ProcessUse(SCREEN, int(7.25 * GIB), int(0.1 * GIB), 100.0)]
+    assert uses[4812] == [ProcessUse(SCREEN, int(7.25 * GIB), int(0.1 * GIB))]
 
 
 def test_names_that_are_no_process_are_left_out() -> None:
@@ -47,7 +47,7 @@ def test_names_that_are_no_process_are_left_out() -> None:
 
 def test_a_rank_is_what_it_and_its_children_hold_on_their_card() -> None:
     uses = parse_use(RECORDED)
-    assert use_on_main_adapter(uses, [4710, 4711]) == ProcessUse(TRAINS, int(10.5 * GIB), 3 * GIB, 81.5)
+    assert use_on_main_adapter(uses, [4710, 4711]) == ProcessUse(TRAINS, int(10.5 * GIB), 3 * GIB)
     both = use_on_main_adapter(uses, [4812, 1400])
     assert both is not None
     assert (both.adapter, both.dedicated_bytes) == (SCREEN, int(7.25 * GIB) + int(0.6 * GIB))
@@ -93,18 +93,16 @@ def test_readings_of_cards_get_what_windows_knows_of_their_processes() -> None:
     uses = parse_use(RECORDED)
     first, second = with_use([trains, screen], uses, {"GPU-1": (4710, 4711), "GPU-2": (99,)})
     assert first.processes == (
-        DeviceProcess(4711, "python", int(10.5 * GIB), shared_bytes=3 * GIB, busy_percent=81.5),
+        DeviceProcess(4711, "python", int(10.5 * GIB), shared_bytes=3 * GIB),
         DeviceProcess(77, "old"),
     )
     assert second.processes[1] == DeviceProcess(1400, "dwm", 5)  # the driver's own figure stays
     assert (first.rank_bytes, first.rank_shared_bytes) == (int(10.5 * GIB), 3 * GIB)
-    assert (first.rank_busy_percent, second.rank_busy_percent) == (81.5, None)
     assert (second.rank_bytes, second.rank_shared_bytes) == (None, None)
     assert first.as_dict()["rank_shared_bytes"] == 3 * GIB and "rank_bytes" not in second.as_dict()
     assert with_use([trains], {}, {}) == [trains]
 
 
 def test_a_process_on_two_cards_is_left_as_it_is() -> None:
-    """No system says which LUID is which card."""
     samples = [DeviceSample(uuid, 1.0, processes=(DeviceProcess(4711, "python"),)) for uuid in ("GPU-1", "GPU-2")]
     assert [s.processes[0].memory_bytes for s in with_use(samples, parse_use(RECORDED), {})] == [None, None]

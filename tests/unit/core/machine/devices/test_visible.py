@@ -17,7 +17,6 @@ OLD = Device("GPU-30303030-1111", "cuda", 0, "RTX 3090", 24 << 30, (8, 6))
 NEW = Device("GPU-40904090-2222", "cuda", 1, "RTX 4090", 24 << 30, (8, 9))
 TWIN = Device("GPU-40904090-3333", "cuda", 2, "RTX 4090", 24 << 30, (8, 9))
 LIKE = Device("GPU-40804080-4444", "cuda", 2, "RTX 4080 Super", 16 << 30, (8, 9))
-SPEEDS = {OLD.uuid: 22.0, NEW.uuid: 51.0, TWIN.uuid: 51.0, LIKE.uuid: 46.0}
 MIG = Device("MIG-a1", "cuda", 0, "A100 MIG 1g.5gb", 5 << 30, (8, 0))
 BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
@@ -25,7 +24,7 @@ BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 def seen(value: str | None, *gpus: Device, order: dict[str, str] | None = None) -> tuple[list[str], tuple[str, ...]]:
     """UUIDs of what is visible, by their new numbers, and what is said to be wrong."""
     environment = {**(order or {}), **({} if value is None else {"CUDA_VISIBLE_DEVICES": value})}
-    found = visible_gpus(gpus, SPEEDS, environment, lambda uuid: MIG if uuid == MIG.uuid else None)
+    found = visible_gpus(gpus, environment, lambda uuid: MIG if uuid == MIG.uuid else None)
     visible = [gpu for gpu in found.devices if not gpu.hidden_by]
     if value is not None:
         assert [gpu.index for gpu in visible] == list(range(len(visible)))
@@ -42,7 +41,7 @@ def seen(value: str | None, *gpus: Device, order: dict[str, str] | None = None) 
         ("1", BY_BUS, [NEW]),
         ("GPU-40904090-3333", {}, [TWIN]),
         ("GPU-3,GPU-40904090-2", {}, [OLD, NEW]),
-        ("0,1,2", {}, [NEW, TWIN, OLD]),  # all are visible; the fastest is 0
+        ("0,1,2", {}, [OLD, NEW, TWIN]),  # all are visible
         ("1gpu", BY_BUS, [NEW]),  # as CUDA reads it
         ("", {}, []),
         (" ", {}, []),
@@ -70,17 +69,15 @@ def test_what_names_no_gpu_ends_the_list_and_is_said(value: str, visible: list[D
     assert uuids == [gpu.uuid for gpu in visible] and words in problem and f"CUDA_VISIBLE_DEVICES={value}" in problem
 
 
-def test_fastest_first_is_taken_where_it_is_known() -> None:
-    assert seen("0", OLD, NEW) == ([NEW.uuid], ())
-    assert seen("1", OLD, NEW) == ([OLD.uuid], ())
-    assert seen("0", NEW, TWIN) == ([NEW.uuid], ())  # of one kind
+def test_numbers_mean_the_same_for_gpus_of_one_kind() -> None:
+    assert seen("0", NEW, TWIN) == ([NEW.uuid], ())
 
 
 def test_numbers_for_unlike_gpus_in_an_unknown_order_are_refused() -> None:
-    for gpus in ((NEW, LIKE), (OLD, NEW, TWIN)):
+    for gpus in ((NEW, LIKE), (OLD, NEW), (OLD, NEW, TWIN)):
         uuids, (problem,) = seen("0", *gpus)
         assert uuids == [] and "CUDA_DEVICE_ORDER=PCI_BUS_ID" in problem
-    found = visible_gpus([NEW, LIKE], SPEEDS, {"CUDA_VISIBLE_DEVICES": "0"}, lambda _: None).devices
+    found = visible_gpus([NEW, LIKE], {"CUDA_VISIBLE_DEVICES": "0"}, lambda _: None).devices
     for texts in (("auto",), ("cuda:0",), (NEW.uuid,)):
         with pytest.raises(ConfigError, match="CUDA_VISIBLE_DEVICES=0 counts GPUs") as caught:
             choose_devices(texts, Mode.AUTO, found, CUDA)
@@ -89,7 +86,7 @@ def test_numbers_for_unlike_gpus_in_an_unknown_order_are_refused() -> None:
 
 
 def test_a_hidden_gpu_is_not_chosen_and_named_it_is_refused_with_both_values() -> None:
-    found = visible_gpus([OLD, NEW], SPEEDS, {"CUDA_VISIBLE_DEVICES": "1", **BY_BUS}, lambda _: None).devices
+    found = visible_gpus([OLD, NEW], {"CUDA_VISIBLE_DEVICES": "1", **BY_BUS}, lambda _: None).devices
     assert [device.uuid for device in choose_devices(("auto",), Mode.AUTO, found, CUDA)[0]] == [NEW.uuid]
     assert [device.uuid for device in resolve_devices(["cuda:0"], found)] == [NEW.uuid]
     for text, words in (
@@ -103,7 +100,7 @@ def test_a_hidden_gpu_is_not_chosen_and_named_it_is_refused_with_both_values() -
 
 
 def test_with_every_gpu_hidden_the_cpu_trains_and_it_is_said() -> None:
-    found = visible_gpus([OLD, NEW], SPEEDS, {"CUDA_VISIBLE_DEVICES": "-1"}, lambda _: None).devices
+    found = visible_gpus([OLD, NEW], {"CUDA_VISIBLE_DEVICES": "-1"}, lambda _: None).devices
     devices, (note,) = choose_devices(("auto",), Mode.AUTO, found, CUDA)
     assert [device.uuid for device in devices] == ["cpu:0"]
     assert note == "The run trains on the CPU: CUDA_VISIBLE_DEVICES=-1 hides every GPU of this machine."

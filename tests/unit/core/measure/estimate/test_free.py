@@ -10,7 +10,7 @@ import pytest
 
 from core.machine.devices import DeviceSample
 from core.machine.devices.device import SCREEN_RESERVE_BYTES
-from core.machine.windows_memory import windows_memory
+from core.machine.platform import windows_memory
 from core.measure.estimate.free import free_now, verdict_on
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.environments.machine_faults import CERTIFICATE_VARIABLES, certificate_fault, proxy_text, variable_faults
+from core.environments.pip_environment import CERTIFICATE_VARIABLES, certificate_fault, proxy_text, variable_faults
 
 
 def test_a_certificate_that_is_out_of_date_says_the_clock() -> None:
