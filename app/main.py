@@ -33,7 +33,6 @@ from app.preferences.updates_controller import UpdatesController
 from app.run.deferred_start_controller import DeferredStartController
 from app.run.launch_controller import LaunchController
 from app.run.run_files_controller import RunFilesController
-from app.run.shown_job_controller import ShownJobController
 from app.runs.run_list import RunList
 from app.runs.run_notes_controller import RunNotesController
 from app.runs.run_removal_controller import RunRemovalController
@@ -121,18 +120,16 @@ class Rankdeck(QObject):
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
         )
         self.organising = RunNotesController(window.runs, runs, showing, self.display.copy_settings, self.runner, self)
-        window.header.renamed.connect(self.organising.rename_shown)
         self.removal = RunRemovalController(window.runs, runs, showing, self.runner, self)
         self.files = RunFilesController(
             window.actions_, window.notice, window.runs, window.outcome, showing, self.runner, self
         )
-        self.comparing = CompareController(window, showing, table, self.runner, self.runs_dir, self.settings, self)
+        self.comparing = CompareController(window, self.runner, self.settings, self)
         self.updating = UpdatesController(window, self.settings, self)
         self.preferences = PreferencesController(window, self.settings, self.runs_dir, self.updating, self.runner, self)
         self.machine_check = MachineCheckController(
             window, self.runner, self.preferences, self.settings, self.runs_dir, self._offer_fix, self
         )
-        self.shown_job = ShownJobController(window.header, showing, self)
         self.benching = BenchController(window, table, self.runs_dir, self._chosen_run, self)
         self.machines = MachinesController(window, self.runs_dir, self)
         self.machines.failed.connect(window.notice.show_error)
@@ -251,7 +248,7 @@ class Rankdeck(QObject):
         self.settings.sync()
         for part in (
             self.notifications, self.machine_check, self.benching, self.machines, self.environment,
-            self.updating, self.deferred, self.shown_job,
+            self.updating, self.deferred,
             made.get("drafting"), self._new_run, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
 from app.style.icons import icon
-from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Actions(QObject):
         self.compare = self._action("Co&mpare runs…", "", "Ctrl+M", "Compare two to eight runs")
         self.exports = {
             kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
-            for kind, title in {**KINDS, **LAUNCH_KINDS}.items()
+            for kind, title in KINDS.items()
         }
         self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all processes")
         self.new_run = self._action("New r&un", "plus", "Ctrl+N", "Show or hide New run")

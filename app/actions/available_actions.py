@@ -8,7 +8,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
@@ -72,7 +71,7 @@ def available_actions(context: ActionContext) -> AvailableActions:
         replay=None if shown is not None else "No run is selected.",
         stop_is_now=stopping,
         stop_tip=_stop_tip(shown, stopping),
-        exports={kind: _why_not_export(kind, context) for kind in (*KINDS, *LAUNCH_KINDS)},
+        exports={kind: _why_not_export(kind, context) for kind in KINDS},
     )
 
 
@@ -81,8 +80,6 @@ def _why_not_export(kind: str, context: ActionContext) -> str | None:
     recipe = context.recipe
     if context.shown is None:
         return "No run is selected."
-    if kind in LAUNCH_KINDS and not context.shown.devices:
-        return "This run never started, so its devices are not known."
     if recipe is None:
         return None
     if kind == "hf" and kind not in recipe.exports:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 
 from app.widgets.build import muted_label
@@ -29,17 +29,15 @@ class Place:
 
     @property
     def bottom(self) -> int:
-        """The first row of pixels below it."""
         return self.y + self.height
 
 
 def columns_for(width: int, cards: int) -> int:
-    """How many cards stand side by side."""
     return max(1, min(cards, 1 + sum(width >= least for least in WIDTHS)))
 
 
 def place_cards(cards: int, width: int, height: int) -> list[Place]:
-    """Places for cards, row by row; as high together as the view where that is high enough."""
+    """Place cards row by row; as high together as the view where that is high enough."""
     columns = _fewer_if_tall(columns_for(width, cards), cards, width, height)
     cell, unit = _cell(columns, cards, width, height)
     return [
@@ -48,7 +46,7 @@ def place_cards(cards: int, width: int, height: int) -> list[Place]:
 
 
 def _fewer_if_tall(columns: int, cards: int, width: int, height: int) -> int:
-    """As many columns as there is room for, or fewer where cards would be taller than wide, as on a 4K screen."""
+    """Return fewer columns where cards would be taller than wide, as on a 4K screen."""
     for fewer in range(columns, 1, -1):
         cell, unit = _cell(fewer, cards, width, height)
         if unit <= max(cell, 2 * LEAST_HEIGHT):
@@ -63,32 +61,20 @@ def _cell(columns: int, cards: int, width: int, height: int) -> tuple[int, int]:
     return (width - GAP * (columns - 1)) // columns, max(LEAST_HEIGHT, unit)
 
 
-DROP_EDGE: Final = 2
-
-
 class CardGrid(QScrollArea):
-    """Places cards by their keys. Those out of sight are neither made nor shown, but for a row on both sides: Tab
-    reaches it, and scrolls.
+    """Places cards by their keys; `make` gives the card of a key.
 
-    Args:
-        make: Gives the card of a key, a new one the first time.
-
-    Attributes:
-        is_made: Says of a key whether it has a card. Those that have none are then made one in each turn of the event
-            loop, so that the window answers meanwhile; None: all at once.
+    Cards out of sight are neither made nor shown, but for a row on both sides: Tab reaches it, and scrolls.
     """
 
     def __init__(self, make: Callable[[str], QWidget]) -> None:
         super().__init__()
         self._make = make
-        self.is_made: Callable[[str], bool] | None = None
-        self._next_turn = QTimer(self, singleShot=True, interval=0)
-        self._next_turn.timeout.connect(self._show_near)
         self._keys: list[str] = []
         self._places: list[Place] = []
         self._shown: dict[str, QWidget] = {}
         self._enlarged: str | None = None
-        self.body = _Body()
+        self.body = QWidget()
         self.empty: QLabel = muted_label()
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.empty.setParent(self.body)
@@ -111,36 +97,18 @@ class CardGrid(QScrollArea):
             self.lay_out()
 
     def show_empty(self, text: str) -> None:
-        """The placeholder while there are no charts."""
         if text != self.empty.text():
             self.empty.setText(text)
             self.lay_out()
 
     def enlarge(self, key: str | None) -> None:
-        """One card has all the room; None: each its own."""
+        """Gives one card all the room; None: each its own."""
         self._enlarged = key
         self.lay_out()
-
-    def key_at(self, place: QPoint) -> str | None:
-        """The card at a place on the screen."""
-        at = self.body.mapFromGlobal(place)
-        found = (k for k, p in self._placed() if p.x <= at.x() < p.x + p.width and p.y <= at.y() < p.bottom)
-        return next(found, None)
-
-    def mark_drop(self, key: str | None) -> None:
-        """Draws an edge around the card whose place another would take."""
-        self.body.drop = next((place for known, place in self._placed() if known == key), None)
-        self.body.update()
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether cards may still be made, without anything else happening."""
-        return self._next_turn.isActive()
 
     def scroll_to(self, key: str) -> None:
         for known, place in self._placed():
             if known == key:
-                self._make(key)  # whatever waits for its turn
                 self.verticalScrollBar().setValue(place.y - GAP)
                 if key not in self._shown:  # it is where it was scrolled to already
                     self._show_near()
@@ -166,16 +134,9 @@ class CardGrid(QScrollArea):
         top = self.verticalScrollBar().value()
         bottom = top + self.viewport().height()
         near: dict[str, QWidget] = {}
-        waits = self._next_turn.isActive()
         for key, place in self._placed():
             if place.bottom + place.height > top and place.y - place.height < bottom:
-                is_new = self.is_made is not None and not self.is_made(key)
-                if is_new and waits:
-                    continue
                 card = near[key] = self._make(key)
-                if is_new:
-                    waits = True
-                    self._next_turn.start()
                 card.setGeometry(place.x, place.y, place.width, place.height)
         for key, card in self._shown.items():
             if key not in near:
@@ -188,24 +149,8 @@ class CardGrid(QScrollArea):
             self.chain_tabs()
 
     def chain_tabs(self) -> None:
-        """Lets Tab go through the cards as they are placed."""
         chain_placed(self.body, list(self._shown.values()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.lay_out()
-
-
-class _Body(QWidget):
-    """What scrolls; draws where a dragged card would go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.drop: Place | None = None
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        if self.drop is not None:
-            painter = QPainter(self)
-            place = (self.drop.x - DROP_EDGE, self.drop.y - DROP_EDGE)
-            size = (self.drop.width + 2 * DROP_EDGE, self.drop.height + 2 * DROP_EDGE)
-            painter.fillRect(*place, *size, self.palette().color(QPalette.ColorRole.Highlight))

@@ -24,7 +24,6 @@ class Card:
 
     Attributes:
         key: Names it in the settings.
-        title: As a heading.
         unit: Of its value axis as text; empty where it has none or none is known.
         steps: The metrics of ranks that it draws: of several the first that the run has.
         evals: The metric of evaluations that it draws; empty for none.
@@ -44,7 +43,6 @@ class Card:
 
     @property
     def is_eval(self) -> bool:
-        """Whether it draws evaluations alone."""
         return not self.steps
 
 
@@ -59,13 +57,7 @@ STEP_TIME_CARD: Final = Card(
 
 
 def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[Hero] = ()) -> list[Card]:
-    """The cards of a run that reported these columns, the ones that matter most first.
-
-    Args:
-        steps: Columns of its ranks.
-        evals: Columns of its evaluations.
-        heroes: Of its recipe: their cards come first, under their names. Empty: the usual order.
-    """
+    """Return the cards of a run that reported these columns, those of its recipe's heroes first, under their names."""
     cards = {card.key: card for card in _usual_cards(steps, evals)}
     named: dict[str, Card] = {}
     for hero in heroes:
@@ -104,13 +96,7 @@ def _usual_cards(steps: Collection[str], evals: Collection[str]) -> list[Card]:
 
 
 def compared_cards(steps: Collection[str], evals: Collection[str], heroes: Sequence[Hero] = ()) -> list[Card]:
-    """The cards of several runs that reported these columns, the ones that matter most first. Each draws one metric.
-
-    Args:
-        steps: Columns of their ranks.
-        evals: Columns of their evaluations.
-        heroes: Of the recipe that they all train: their cards come first, under their names.
-    """
+    """Return the cards of several runs that reported these columns; each draws one metric."""
     is_likelihood = not heroes or any(hero.metric == LOSS for hero in heroes)
     nats = LOSS_CARD.unit if "tokens_per_s" in steps and is_likelihood else ""
     cards = [card for card in cards_for(steps, evals, heroes) if not card.draws_several]
@@ -131,7 +117,6 @@ class Arrangement:
 
     Attributes:
         order: Keys of cards that were arranged; others follow them.
-        hidden: Keys of cards that are not shown.
     """
 
     order: tuple[str, ...] = ()
@@ -139,7 +124,7 @@ class Arrangement:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Arrangement:
-        """What `values` gave; anything else in it is passed over."""
+        """Read the result of `values`; anything else in it is ignored."""
         order, hidden = (values.get(name) for name in ("order", "hidden"))
         return cls(
             tuple(key for key in order if isinstance(key, str)) if isinstance(order, list) else (),
@@ -159,13 +144,7 @@ class Arrangement:
         return [key for key in self.sort(keys) if key not in self.hidden]
 
     def move(self, keys: Sequence[str], key: str, target: str) -> Arrangement:
-        """A card takes the place of another, which makes room on the side that it came from.
-
-        Args:
-            keys: The run's cards.
-            key: The one that is moved.
-            target: The one whose place it takes.
-        """
+        """Move a card to the place of `target`, which makes room on the side that the card came from."""
         order = self.sort(keys)
         if key == target or key not in order or target not in order:
             return self

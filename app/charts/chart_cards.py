@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QObject, QPoint, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.charts.card_grid import CardGrid
@@ -39,15 +39,7 @@ MOST_CHECKED: Final = 64
 class ChartCards(QObject):
     """Makes and arranges the cards in a `CardGrid`; the arrangement is remembered for each recipe.
 
-    Args:
-        run: Gives the run that is shown just now.
-        options: Shared by the charts.
-        time_axis: Shared by them too.
-        settings: Where arrangements are kept; None: nowhere.
-        parent: Qt owner.
-
     Signals:
-        made: A frame is new.
         arranged: Other cards are shown, or in another order.
         options_changed: A curve was hidden or shown in a legend.
     """
@@ -82,7 +74,6 @@ class ChartCards(QObject):
         self.grid = CardGrid(self.frame)
 
     def frame(self, key: str) -> PlotFrame:
-        """The card of a key; made if there is none yet."""
         if key not in self.frames:
             card = self.cards[key]
             chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
@@ -94,16 +85,14 @@ class ChartCards(QObject):
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
             frame.step_chosen.connect(partial(self._on_step_chosen, key))
             frame.entry_chosen.connect(partial(self._on_entry_chosen, key))
-            frame.dragged.connect(partial(self._on_dragged, key))
             self.made.emit(frame)
         return self.frames[key]
 
     def charts(self) -> list[Chart]:
-        """Charts that are made, of cards that are shown, in their order."""
         return [self.frames[key].chart for key in self.shown if key in self.frames]
 
     def open_recipe(self, recipe: str, heroes: Sequence[Hero] = ()) -> None:
-        """Takes the arrangement that was left for a recipe, and what it names as its heroes."""
+        """Takes the arrangement that was left for a recipe, and its heroes."""
         if recipe != self._recipe:
             self._recipe, self._heroes, self._columns = recipe, tuple(heroes), None
             values = self._settings.values(f"cards/{recipe}") if self._settings is not None and recipe else {}
@@ -125,7 +114,7 @@ class ChartCards(QObject):
         self.show_titles()
 
     def show_titles(self) -> None:
-        """Says in each card's head what it shows: a run may have another unit, or be over."""
+        """Updates titles and units: a run may have another unit, or be over."""
         for key, frame in self.frames.items():
             frame.show_title(self.cards[key].title, self._unit(key))
 
@@ -134,12 +123,12 @@ class ChartCards(QObject):
         return ", ".join(part for part in parts if part)
 
     def _find_cards(self) -> list[Card] | None:
-        """The cards of the metrics that have a value by now; None while they are those that were found last."""
+        """Return the cards of the metrics that have a value by now; None while they are those found last."""
         run = self._run()
         ranks = self._options.offered(run)
         devices = [run.device(uuid) for uuid in measured_devices(run, self._options)]
         parts = [run.rank(rank) for rank in ranks], list(run.evaluations().values()), devices
-        columns = (id(run), *(len(series.columns) for part in parts for series in part))
+        columns = (run.number, *(len(series.columns) for part in parts for series in part))
         if columns != self._columns:
             self._columns = columns
             self._blank = [{name for series in part for name in series.columns} for part in parts]
@@ -156,7 +145,6 @@ class ChartCards(QObject):
         return [*cards_for(of_ranks, of_evaluations, self._heroes), *device_cards(of_devices)]
 
     def all_keys(self) -> list[str]:
-        """All cards of the run, the hidden ones too, in their order."""
         return self.arrangement.sort(self._found)
 
     def title(self, key: str) -> str:
@@ -172,7 +160,6 @@ class ChartCards(QObject):
         self._change(Arrangement())
 
     def scroll_to(self, key: str) -> None:
-        """Shows a card, and brings it into sight."""
         self.set_hidden(key, False)
         self.grid.scroll_to(key)
 
@@ -214,9 +201,3 @@ class ChartCards(QObject):
     def _on_entry_chosen(self, key: str, curve: str, alone: bool) -> None:
         self._options.choose(curve, alone, self.frames[key].readout.keys())
         self.options_changed.emit()
-
-    def _on_dragged(self, key: str, place: QPoint, done: bool) -> None:
-        target = self.grid.key_at(place)
-        self.grid.mark_drop(None if done or target == key else target)
-        if done and target is not None:
-            self.move(key, target)

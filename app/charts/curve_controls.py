@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, Signal
-from PySide6.QtGui import QAction, QActionGroup, QIcon, QPalette, QPixmap
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QInputDialog,
@@ -20,13 +19,10 @@ from PySide6.QtWidgets import (
 
 from app.charts.cards import Arrangement
 from app.charts.chart_cards import ChartCards
-from app.plots.curve_options import CurveOptions, rank_key
 from app.run_data.series import AxisName
 from app.style.fonts import tabular
-from app.style.palette import rank_colour
 from app.widgets.build import lay_row, named
 from app.widgets.steady import ComboBox, Slider
-from core.machine.devices.names import RankNames
 
 STRENGTHS: Final = (0, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
@@ -37,11 +33,7 @@ AXIS_TITLES: Final[dict[AxisName, str]] = {
 
 
 class SmoothingSlider(QWidget):
-    """How strongly curves are smoothed: how many steps on each side count for a point of the bold line.
-
-    Signals:
-        strength_changed: The new strength; 0 is none.
-    """
+    """The number of steps on each side that count for a point of the bold line."""
 
     strength_changed = Signal(int)
 
@@ -68,11 +60,10 @@ class SmoothingSlider(QWidget):
 
     @property
     def strength(self) -> int:
-        """In steps; 0 turns smoothing off."""
         return STRENGTHS[self.slider.value()]
 
     def set_strength(self, strength: int) -> None:
-        """Puts the slider to the value that is nearest from below."""
+        """Puts the slider to the nearest value from below."""
         self.slider.setValue(max(i for i, value in enumerate(STRENGTHS) if value <= max(0, strength)))
         self._show_value()
 
@@ -89,100 +80,8 @@ def _steps(strength: int) -> str:
     return f"{strength:,} steps" if strength else "off"
 
 
-class DevicesButton(QPushButton):
-    """Chooses the devices that are drawn: each, their mean, some.
-
-    Signals:
-        options_changed: The `CurveOptions` that it was given hold something else now.
-    """
-
-    options_changed = Signal()
-
-    def __init__(self, options: CurveOptions) -> None:
-        super().__init__()
-        self._options = options
-        self._ranks: list[int] = []
-        self._names = options.names
-        self.setText("De&vices")
-        self.setAccessibleName("Devices drawn")
-        self.setToolTip("Show each device or the mean of all, and choose devices")
-        self._menu = QMenu(self)
-        self._menu.setToolTipsVisible(True)
-        self.setMenu(self._menu)
-        self._kind = QActionGroup(self)
-        self.each_action = self._add_kind("&Each device", False)
-        self.mean_action = self._add_kind("&Mean of devices", True)
-        self._menu.addSeparator()
-        self._rank_actions: list[QAction] = []
-
-    def show_ranks(self, ranks: list[int]) -> None:
-        if ranks == self._ranks:
-            return
-        self._ranks = ranks
-        for action in self._rank_actions:
-            self._menu.removeAction(action)
-            action.deleteLater()
-        self._rank_actions = [self._rank_action(rank) for rank in ranks]
-        self._menu.addActions(self._rank_actions)
-        self.setVisible(len(ranks) > 1)
-
-    def show_hidden(self) -> None:
-        """Ticks the ranks that are drawn, after one was hidden or shown elsewhere."""
-        for rank, action in zip(self._ranks, self._rank_actions, strict=True):
-            action.blockSignals(True)
-            action.setChecked(not self._options.is_hidden(rank_key(rank)))
-            action.blockSignals(False)
-
-    def show_names(self, names: RankNames) -> None:
-        self._names = names
-        for rank, action in zip(self._ranks, self._rank_actions, strict=True):
-            self._name(action, rank)
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._colour()
-        super().changeEvent(event)
-
-    def _add_kind(self, text: str, mean: bool) -> QAction:
-        action = QAction(text, self)
-        action.setCheckable(True)
-        action.setChecked(self._options.mean == mean)
-        action.triggered.connect(lambda: self._on_kind(mean))
-        self._kind.addAction(action)
-        self._menu.addAction(action)
-        return action
-
-    def _rank_action(self, rank: int) -> QAction:
-        action = QAction(swatch(self.palette(), rank), "", self)
-        self._name(action, rank)
-        action.setCheckable(True)
-        action.setChecked(not self._options.is_hidden(rank_key(rank)))
-        action.toggled.connect(lambda shown: self._on_rank(rank, shown))
-        return action
-
-    def _name(self, action: QAction, rank: int) -> None:
-        action.setText(self._names.full(rank).replace("&", "&&"))
-        action.setToolTip(f"Rank {rank}")
-
-    def _colour(self) -> None:
-        for rank, action in zip(self._ranks, self._rank_actions, strict=True):
-            action.setIcon(swatch(self.palette(), rank))
-
-    def _on_kind(self, mean: bool) -> None:
-        self._options.mean = mean
-        self.options_changed.emit()
-
-    def _on_rank(self, rank: int, shown: bool) -> None:
-        self._options.hide(rank_key(rank), not shown)
-        self.options_changed.emit()
-
-
 class AxisBox(ComboBox):
-    """What stands at the bottom of charts: steps, time, tokens …; what the run does not have is left out.
-
-    Signals:
-        axis_chosen: An `AxisName`.
-    """
+    """The horizontal axis: steps, time, tokens …; those that the run does not have are left out."""
 
     axis_chosen = Signal(str)
 
@@ -206,7 +105,7 @@ class AxisBox(ComboBox):
 
 
 def fit_button() -> QToolButton:
-    """Back to the whole run, and to following it. Its key is F; Alt+F is FSDP's in New run."""
+    """Make the button that shows the whole run and follows it. Its key is F; Alt+F is FSDP's in New run."""
     button = named(QToolButton(), "Reset zoom", "Show the whole run and follow it (F, or double-click a plot)")
     button.setText("Reset zoom")
     return button
@@ -217,10 +116,9 @@ def log_box() -> QCheckBox:
     return named(QCheckBox("&Log"), "Logarithmic loss", tip)
 
 
-def swatch(palette: QPalette, rank: int) -> QIcon:
-    pixmap = QPixmap(12, 12)
-    pixmap.fill(rank_colour(rank, palette))
-    return QIcon(pixmap)
+def mean_box() -> QCheckBox:
+    tip = "Draw one curve for all devices, in place of one for each"
+    return named(QCheckBox("Mean of de&vices"), "Mean of devices", tip)
 
 
 MOST_LISTED: Final = 40
@@ -239,7 +137,6 @@ class CardsButton(QPushButton):
         self.setMenu(self._menu)
 
     def fill(self) -> QMenu:
-        """Makes the menu for the cards that there are now."""
         cards, hidden = self._cards, self._cards.arrangement.hidden
         keys = cards.all_keys()
         self._menu.clear()

@@ -74,7 +74,6 @@ QUANTITIES: Final = {quantity.key: quantity for quantity in (UTILISATION, MEMORY
 
 
 def device_cards(columns: Collection[str]) -> list[Card]:
-    """The cards of a run whose devices reported these columns."""
     return [
         Card(key, quantity.metric.title, quantity.metric.unit)
         for key, quantity in QUANTITIES.items()
@@ -83,14 +82,13 @@ def device_cards(columns: Collection[str]) -> list[Card]:
 
 
 def measured_devices(run: RunSeries, options: CurveOptions) -> list[str]:
-    """The devices that were sampled, those of ranks first, then as this machine lists them; else the machine itself."""
+    """Return the sampled devices, those of ranks first, then in this machine's order; else the machine itself."""
     order = {uuid: place for place, uuid in enumerate(dict.fromkeys((*options.trained_on, *options.names.labels)))}
     found = sorted(run.devices(), key=lambda uuid: (order.get(uuid, len(order)), uuid))[:MOST_RANKS]
     return found or ([HOST] if run.device(HOST).rows else [])
 
 
 def short_label(uuid: str, labels: Mapping[str, str]) -> str:
-    """The name of a device, without its model."""
     return label_by_uuid(uuid, labels).partition(SEPARATOR)[0]
 
 
@@ -101,7 +99,6 @@ class SampledByTime:
     run: RunSeries
 
     def own_view(self, view: View) -> View:
-        """The times of a view."""
         if view.axis == "ts":
             return view
         times = self.run.times_of(view.low, view.high)
@@ -111,18 +108,11 @@ class SampledByTime:
         return replace(view, axis="ts", low=times[0], high=times[1], cursor=None if at is None else at[0])
 
     def shared_places(self, view: View, places: Floats) -> Floats:
-        """Times on the axis; NaN before the first step and after the last."""
         return places if view.axis == "ts" else self.run.step_positions(places)
 
 
 class DeviceChart(TraceChart):
-    """One quantity of all devices of a run.
-
-    Args:
-        quantity: What is drawn.
-        run: Gives the run that is shown just now.
-        options: Shared by the charts.
-    """
+    """One quantity of all devices of a run."""
 
     fed_by = ("device/",)
 
@@ -133,7 +123,7 @@ class DeviceChart(TraceChart):
         self.floor, self.fixed_scale = quantity.floor, quantity.scale
 
     def note(self) -> str:
-        """Whose figures these are, where that is not the whole device; which, once the run is over."""
+        """Say whose figures these are, where that is not the whole device, and of a finished run which."""
         devices = self._devices()
         notes = ["whole machine"] if devices == [HOST] else []
         if devices and all(uuid.startswith("cpu:") for uuid in devices):
@@ -164,7 +154,9 @@ class DeviceChart(TraceChart):
             total = None if rank is not None and uuid.startswith("cpu:") else series.last("memory_total_bytes")
             text = partial(_memory_text, total=total) if self._quantity is MEMORY else partial(_text, unit=metric.unit)
             key = uuid if rank is None else rank_key(rank)
-            found.append(Trace(run, (series,), metric, label, colour, key, text, dashes=(), place=SampledByTime(run)))
+            found.append(
+                Trace(run, (series,), metric, label, colour, key, text, is_measured=True, place=SampledByTime(run))
+            )
         return found
 
     def _devices(self) -> list[str]:
@@ -215,7 +207,7 @@ class DeviceWarnings:
         self._waits = texts
 
     def text(self, devices: Sequence[str], labels: Mapping[str, str]) -> str:
-        """A line for each of these devices that is held down or waits; of many, the first few."""
+        """Return a line for each of these devices that is held down or waits; of many, the first few."""
         lines = []
         for uuid in devices:
             reason = self._held.get(uuid, ("", 0))[0] or self._waits.get(uuid, "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.plots.chart import KEYS, Chart
 from app.plots.readout import Readout
@@ -33,28 +33,18 @@ def _head_button(sign: str, name: str, *, checkable: bool = False) -> QToolButto
 class PlotFrame(QFrame):
     """A card: a chart under its head.
 
-    Args:
-        title: What is plotted.
-        chart: The plot.
-        parent: Qt owner.
-
     Signals:
         enlarge_toggled: It is to have all the room, or its own again.
         step_chosen: One of `chart_menu.CARD_STEPS`.
-        entry_chosen: As `Readout.entry_chosen`.
-        dragged: Its head is held at this place on the screen; the flag: it is let go there.
     """
 
     enlarge_toggled = Signal(bool)
     step_chosen = Signal(str)
-    dragged = Signal(QPoint, bool)
     entry_chosen = Signal(str, bool)
 
     def __init__(self, title: str, chart: Chart, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.chart = chart
-        self._pressed_at: QPoint | None = None
-        self._is_dragged = False
         self.title = bold_label(title, chart)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.unit = muted_label(wraps=False)
@@ -62,7 +52,7 @@ class PlotFrame(QFrame):
         self.readout.entry_chosen.connect(self.entry_chosen)
         self.enlarge = _head_button("enlarge", "Enlarge (Enter)", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
-        self.more = _head_button("more", "Save, copy, scale, arrange")
+        self.more = _head_button("more", "Save, copy, scale, move")
         self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
         self._head = self._make_head()
         layout = QVBoxLayout(self)
@@ -89,14 +79,12 @@ class PlotFrame(QFrame):
         head.addSpacing(6)
         head.addWidget(self.readout, 1)
         head.addSpacing(6)
-        self.title.setCursor(Qt.CursorShape.OpenHandCursor)
-        self.title.setToolTip("Drag to move this card")
         for button in (self.enlarge, self.more):
             head.addWidget(button)
         return head
 
     def show_title(self, title: str, unit: str) -> None:
-        """Names what is plotted, and the unit of the values; an empty unit takes no room."""
+        """Shows the title and the unit of the values; an empty unit takes no room."""
         if (title, unit) != (self.title.text(), self.unit.text()):
             self.title.setText(title)
             self.unit.setText(unit)
@@ -109,7 +97,7 @@ class PlotFrame(QFrame):
             self.chart.setAccessibleDescription(text or KEYS)
 
     def _fit_head(self) -> None:
-        """The unit steps back before values are left out."""
+        """Hides the unit before values are left out."""
         buttons = 2 * self.more.sizeHint().width()
         room = self.width() - self.title.sizeHint().width() - buttons - 3 * HEAD_MARGIN
         fits = self.unit.sizeHint().width() + self.readout.least_width() <= room
@@ -122,24 +110,6 @@ class PlotFrame(QFrame):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         draw_card(self)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        in_head = event.position().y() < self.chart.geometry().top()
-        if in_head and event.button() == Qt.MouseButton.LeftButton:
-            self._pressed_at = event.globalPosition().toPoint()
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        at = event.globalPosition().toPoint()
-        if self._pressed_at is not None:
-            far = (at - self._pressed_at).manhattanLength() >= QApplication.startDragDistance()
-            self._is_dragged = self._is_dragged or far
-            if self._is_dragged:
-                self.dragged.emit(at, False)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        was_dragged, self._is_dragged, self._pressed_at = self._is_dragged, False, None
-        if was_dragged:
-            self.dragged.emit(event.globalPosition().toPoint(), True)
 
     def _pop_up(self, place: QPoint) -> None:
         from app.charts import chart_menu  # here: the first picture needs no menu, nor what it saves

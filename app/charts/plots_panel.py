@@ -13,10 +13,11 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QWidget
 
 from app.charts.chart_cards import ChartCards
-from app.charts.curve_controls import AxisBox, CardsButton, DevicesButton, SmoothingSlider, fit_button, log_box
+from app.charts.curve_controls import AxisBox, CardsButton, SmoothingSlider, fit_button, log_box, mean_box
 from app.charts.device_chart import UTILISATION, DeviceWarnings, measured_devices
 from app.charts.plot_frame import PlotFrame
-from app.plots.chart import NO_VALUES, Chart
+from app.plots.canvas import NO_VALUES
+from app.plots.chart import Chart
 from app.plots.curve_options import CurveOptions
 from app.plots.ticks import time_of_day
 from app.plots.time_axis import TimeAxis
@@ -30,7 +31,7 @@ from core.formatting import duration, percent
 from core.machine.devices import DeviceSample
 from core.machine.devices.names import RankNames
 from core.metrics.column_group import EVAL_GROUP
-from core.metrics.metric import LOSS, STEP_TIME, THROUGHPUT
+from core.metrics.metric import LOSS
 from core.recipes.heroes import Hero
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
@@ -57,12 +58,11 @@ class RedrawPace:
         self._cost_s: float | None = None
 
     def learn(self, cost_s: float) -> None:
-        """Takes note of the processor time of one picture."""
         before = cost_s if self._cost_s is None else self._cost_s
         self._cost_s = before + NEWEST_SHARE * (cost_s - before)
 
     def is_worth_drawing(self, pixels: float, since_s: float) -> bool:
-        """Whether new points change a picture so that a person sees it.
+        """True if new points change a picture visibly.
 
         Args:
             pixels: By how much they move the end of the curves.
@@ -71,11 +71,7 @@ class RedrawPace:
         return not 0.0 <= pixels < UNSEEN_PIXELS or since_s >= LONGEST_UNSEEN_S
 
     def pause_s(self, *, sparing: bool) -> float:
-        """From the beginning of one picture to that of the next.
-
-        Args:
-            sparing: A run trains on this processor, and the mouse is not over a chart.
-        """
+        """Seconds between two pictures; `sparing`: a run trains on this processor, and no crosshair is shown."""
         share, slowest_s = (SPARING_SHARE, SPARING_SLOWEST_S) if sparing else (LARGEST_SHARE, SLOWEST_S)
         return min(max(LIVE_S, (self._cost_s or 0.0) / share), slowest_s)
 
@@ -88,20 +84,16 @@ AXES_INSTEAD: Final[dict[AxisName, AxisName]] = {**dict.fromkeys(AXES, "step"), 
 class PlotsPanel(QWidget):
     """Cards of the metrics and devices of the run in `data`.
 
-    What is new is drawn as often as `RedrawPace` says, in the charts that it is in. While the panel is hidden, or its
-    window minimised or covered as far as the system tells, nothing is drawn.
+    New points are drawn as often as `RedrawPace` says, and only while they can be seen, as far as the system tells.
 
     Args:
-        data: The run that is shown; the panel follows its signals.
-        settings: Where the arrangement of cards is kept; None: nowhere.
         heroes: Gives those of a recipe: their cards come first.
 
     Attributes:
-        controls: One row of what applies to all charts. It has no place in the panel: the window gives it one, and
-            shows it.
+        controls: A row of controls for all charts; the window gives it a place.
 
     Signals:
-        drawn: All that was new is drawn.
+        drawn: All new points are drawn.
     """
 
     drawn = Signal()
@@ -144,7 +136,7 @@ class PlotsPanel(QWidget):
             chart.fit()
 
     def set_axis(self, axis: str) -> None:
-        """An `AxisName`. One that the run does not have, or not yet, is shown as soon as it has it."""
+        """Takes an `AxisName`; one that the run does not have yet is shown as soon as it has it."""
         self._axis = next((name for name in AXES if name == axis), "step")
         self._show_axis()
 
@@ -156,20 +148,17 @@ class PlotsPanel(QWidget):
         self.axis_box.offer(offered, self.time_axis.name)
 
     def show_names(self, names: RankNames) -> None:
-        """Names the devices, also as those of the run's ranks."""
         self.options.names = names
-        self.devices_button.show_names(names)
         for chart in self.charts():
             chart.refresh()
         self._schedule()
 
     def show_samples(self, samples: Sequence[DeviceSample]) -> None:
-        """Warns of devices that are held down just now, while the run goes."""
         self._warnings.take_samples(samples)
         self._show_warnings()
 
     def show_waits(self, texts: Mapping[str, str]) -> None:
-        """Says for which device others wait, by the UUID of those that wait, while the run goes."""
+        """Shows for which device others wait, by the UUID of those that wait, while the run goes."""
         self._warnings.take_waits(texts)
         self._show_warnings()
 
@@ -180,29 +169,19 @@ class PlotsPanel(QWidget):
             frame.show_warning(self._warnings.text(devices, self.options.names.labels))
 
     def charts(self) -> list[Chart]:
-        """Every plot that is made, in the order of the cards."""
         return self.cards.charts()
 
     def frames(self) -> list[PlotFrame]:
-        """The cards that are made and shown, in their order."""
         return [self.cards.frames[key] for key in self.cards.shown if key in self.cards.frames]
 
     def read_values(self) -> None:
-        """Shows the last values in the cards' heads, at the moment at which the header shows them."""
+        """Shows the last values in the cards' heads at the same moment as the header."""
         for frame in self.frames():
             frame.read()
 
     @property
     def loss(self) -> PlotFrame:
         return self.cards.frame(LOSS)
-
-    @property
-    def throughput(self) -> PlotFrame:
-        return self.cards.frame(THROUGHPUT)
-
-    @property
-    def step_time(self) -> PlotFrame:
-        return self.cards.frame(STEP_TIME)
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -213,14 +192,13 @@ class PlotsPanel(QWidget):
         }
 
     def apply_settings(self, settings: Mapping[str, Any]) -> None:
-        """What `settings` gave; anything else in it is passed over."""
         smoothing = settings.get("smoothing_steps")
         if isinstance(smoothing, int):
             self.smoothing.set_strength(smoothing)
             self.options.smoothing = self.smoothing.strength
         self.log_box.setChecked(settings.get("log") is True)
         if settings.get("mean") is True:
-            self.devices_button.mean_action.trigger()
+            self.mean_box.setChecked(True)
         self.set_axis(str(settings.get("axis")).replace("ts", "time"))  # as earlier versions called it
 
     # --- building ----------------------------------------------------------------------------------------
@@ -229,8 +207,9 @@ class PlotsPanel(QWidget):
         self.smoothing = SmoothingSlider(self.options.smoothing)
         self.smoothing.strength_changed.connect(self._on_smoothing_changed)
         self.log_box = log_box()
-        self.devices_button = DevicesButton(self.options)
-        self.devices_button.options_changed.connect(self._on_options_changed)
+        self.mean_box = mean_box()
+        self.mean_box.hide()
+        self.mean_box.toggled.connect(self._on_mean_toggled)
         self.axis_box = AxisBox()
         self.axis_box.axis_chosen.connect(self.set_axis)
         self.fit_button = fit_button()
@@ -239,7 +218,6 @@ class PlotsPanel(QWidget):
     def _make_plots(self) -> None:
         self.cards = ChartCards(self._run, self.options, self.time_axis, self._settings, self)
         self.cards.made.connect(self._on_card_made)
-        self.cards.options_changed.connect(self.devices_button.show_hidden)
         self.cards.options_changed.connect(self._on_options_changed)
         self.cards_button = CardsButton(self.cards)
         self.log_box.toggled.connect(self.loss.chart.set_log)
@@ -249,7 +227,7 @@ class PlotsPanel(QWidget):
         self.controls = QWidget(self)
         self.controls.hide()
         lay_row(
-            self.controls, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button,
+            self.controls, self.smoothing, self.axis_box, self.log_box, self.mean_box, self.cards_button,
             self.fit_button, None, spacing=12,
         )  # fmt: skip
         lay_column(self, self.cards.grid, margins=(0, 8, 0, 0), grow=self.cards.grid)
@@ -322,6 +300,10 @@ class PlotsPanel(QWidget):
         for chart in self.charts():
             chart.refresh()
 
+    def _on_mean_toggled(self, on: bool) -> None:
+        self.options.mean = on
+        self._on_options_changed()
+
     def _on_options_changed(self) -> None:
         for chart in self.charts():
             chart.refit()
@@ -329,7 +311,6 @@ class PlotsPanel(QWidget):
     # --- drawing -----------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Draws new points when the panel becomes visible."""
         if self._stale:
             self._start_timer()
 
@@ -345,7 +326,7 @@ class PlotsPanel(QWidget):
         self._start_timer()
 
     def _start_timer(self) -> None:
-        if self._is_seen() and not self._timer.isActive():
+        if self._exposure.is_seen and not self._timer.isActive():
             self._pace.learn(sum(chart.took_s for chart in self.charts()))
             state = self._data.state
             trains_on_cpu = state is not None and state.is_live and any(d.startswith("cpu:") for d in state.devices)
@@ -353,16 +334,13 @@ class PlotsPanel(QWidget):
             rest_s = self._pace.pause_s(sparing=sparing) - (time.monotonic() - self._redrawn_at)
             self._timer.start(round(1000 * max(0.0, rest_s)))
 
-    def _is_seen(self) -> bool:
-        return self._exposure.is_seen
-
     def _redraw(self) -> None:
-        if not self._is_seen():
+        if not self._exposure.is_seen:
             return
         run = self._data.series
         self._stale = False
         self._show_axis()
-        self.devices_button.show_ranks(self.options.offered(run))
+        self.mean_box.setVisible(len(run.ranks()) > 1)
         now, extent = time.monotonic(), run.extent(self.time_axis.axis)
         is_seen = self._tell_charts(self.time_axis.extent[1] if extent is None else extent[1], now)
         if extent is not None:
@@ -377,15 +355,7 @@ class PlotsPanel(QWidget):
             self.drawn.emit()
 
     def _tell_charts(self, newest: float, now: float) -> bool:
-        """Tells each chart that has new points whether they can be seen in its picture, or in its values alone.
-
-        Args:
-            newest: Where the newest point is on the time axis.
-            now: On the monotonic clock.
-
-        Returns:
-            Whether they can be seen.
-        """
+        """Tells charts of new points, `newest` on the time axis; returns whether they can be seen in a picture."""
         groups, all_new = self._new_groups, self._is_all_new
         self._new_groups, self._is_all_new = set(), False
         is_seen = all_new or self._can_be_seen(groups, newest, now)
@@ -397,7 +367,7 @@ class PlotsPanel(QWidget):
         return is_seen
 
     def _can_be_seen(self, groups: Collection[str], newest: float, now: float) -> bool:
-        """Whether new points of these series change what the charts show of the time axis."""
+        """True if new points of these series change the shown part of the time axis."""
         axis = self.time_axis
         if any(group.startswith(EVAL_GROUP) for group in groups):
             return True  # they move the best one's star

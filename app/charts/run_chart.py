@@ -26,13 +26,7 @@ EVAL: Final = "eval"
 
 
 class RunChart(TraceChart):
-    """The metrics of a card.
-
-    Args:
-        card: What is drawn.
-        run: Gives the run that is shown just now.
-        options: Shared by the charts.
-    """
+    """The metrics of a card."""
 
     def __init__(self, card: Card, run: Callable[[], RunSeries], options: CurveOptions) -> None:
         super().__init__(options)
@@ -51,7 +45,6 @@ class RunChart(TraceChart):
         return self._options.note(self._run())
 
     def rows(self, view: View) -> int:
-        """Those of the longest curve."""
         run = self._run()
         series = [run.clock()] if self._card.steps else run.evaluations().values()
         return max((rows_in(one, view) for one in series), default=0)
@@ -84,7 +77,7 @@ class RunChart(TraceChart):
         return found
 
     def _of_evaluations(self, palette: QPalette) -> list[Trace]:
-        """One curve for all ranks; where they evaluate by themselves, one each or their mean."""
+        """Return one curve for all ranks; where they evaluate by themselves, one each or their mean."""
         run, options, shown = self._run(), self._options, metric(self._card.evals)
         known = {rank: series for rank, series in run.evaluations().items() if shown.name in series.columns}
         shown_ranks = [rank for rank in options.ranks(run) if rank in known]
@@ -102,7 +95,7 @@ class RunChart(TraceChart):
         ]  # fmt: skip
 
     def _best(self, name: str) -> tuple[Series, int] | None:
-        """Where the lowest loss of all was evaluated: its series and row; None before the second evaluation."""
+        """Return the series and row of the lowest loss; None before the second evaluation."""
         found: list[tuple[float, Series, int]] = []
         for series in self._run().evaluations().values():
             values = series.columns[name].read(0, series.rows) if name in series.columns else np.empty(0)

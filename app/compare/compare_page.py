@@ -7,17 +7,17 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.charts.cards import VAL_LOSS, compared_cards
 from app.charts.cards import Card as ChartCard
 from app.charts.chart_cards import ChartCards
 from app.charts.curve_controls import AxisBox, CardsButton, SmoothingSlider, fit_button, log_box
 from app.charts.plot_frame import PlotFrame
-from app.compare.compare_table_view import CompareTableView
+from app.compare.compare_table import CompareTableView
 from app.compare.run_overlay import OverlaidRun, RunOverlay, reported_columns
-from app.plots.chart import NO_VALUES, Chart
-from app.plots.chart_export import save_as
+from app.plots.canvas import NO_VALUES
+from app.plots.chart import Chart
 from app.plots.curve_options import CurveOptions
 from app.plots.source import PlotSource
 from app.plots.ticks import time_of_day
@@ -39,14 +39,10 @@ ARRANGEMENT: Final = "compare"
 
 
 class ComparedCards(ChartCards):
-    """As the cards of one run, with a curve for each run.
+    """Cards with a curve for each run.
 
     Args:
         runs: In the order of their colours; may be filled later.
-        options: Shared by the charts.
-        time_axis: Shared by them too.
-        settings: Where the arrangement is kept; None: nowhere.
-        parent: Qt owner.
     """
 
     def __init__(
@@ -60,11 +56,9 @@ class ComparedCards(ChartCards):
         self._runs = runs
         self._named: tuple[Hero, ...] = ()
         super().__init__(RunSeries, options, time_axis, settings, parent)
-        self.grid.is_made = self.frames.__contains__
         self.open_recipe(ARRANGEMENT)
 
     def show_heroes(self, heroes: tuple[Hero, ...]) -> None:
-        """What the recipe of all runs names: their cards come first."""
         self._named, self._columns = heroes, None
 
     def unread(self) -> list[str]:
@@ -82,13 +76,9 @@ class ComparedCards(ChartCards):
         return RunOverlay(self._runs, card, self._options)
 
     def _unit(self, key: str) -> str:
-        unit = self.cards[key].unit
-        for shared in SHARED_UNITS if not self._options.mean else ():
-            unit = unit.replace(shared, "each device")
-        return unit
+        return self.cards[key].unit
 
 
-SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"
 LEAST_WIDTH: Final = 610
 # From which width on the smoothing slider has its label beside it.
@@ -98,16 +88,9 @@ LEAST_TABLE: Final = 140
 
 
 class ComparePage(QWidget):
-    """The page of the main window for one comparison. It reads nothing: who made it gives it runs and their new points.
-
-    Args:
-        count: How many runs are compared.
-        smoothing: As in `CurveOptions`.
-        settings: Where the arrangement of cards is kept; None: nowhere.
+    """The page for one comparison. It reads nothing: its controller gives it runs and their new points.
 
     Signals:
-        close_requested: Back to the run that was shown before.
-        refresh_requested: The runs are to be read again.
         columns_wanted: Columns that cards in sight wait for, as a list of names.
     """
 
@@ -121,7 +104,6 @@ class ComparePage(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.runs: list[OverlaidRun] = []
         self._count = count
-        self._is_dragged = False
         self.options = CurveOptions(smoothing=smoothing, mean=True)
         self.time_axis = TimeAxis(self)
         self._settings = settings
@@ -134,27 +116,24 @@ class ComparePage(QWidget):
         self._make_head()
         self._make_controls()
         self._lay_out()
-        self._show_about()
 
     # --- from outside ------------------------------------------------------------------------------------
 
     def show_runs(self, comparison: Comparison, runs: Sequence[OverlaidRun]) -> None:
         self.runs[:] = runs
         self.cards.show_heroes(comparison.heroes)
-        for button in (self.refresh, self.copy, self.export):
+        for button in (self.refresh, self.copy):
             button.setEnabled(True)
         self.cards.grid.show_empty("None of these runs has reported a metric yet.")
         self.show_comparison(comparison)
         self.draw_new()
 
     def show_comparison(self, comparison: Comparison) -> None:
-        """Shows newer results; a renamed run has its new name in the charts, too."""
         for run, label in zip(self.runs, comparison.labels, strict=True):
             run.label = label
         self.table.show_comparison(comparison)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """Notes on the runs, a sentence each."""
         self.notes.setText("\n".join(notes))
         self.notes.setVisible(bool(notes))
 
@@ -163,7 +142,7 @@ class ComparePage(QWidget):
         self.show_notes([f"{error.title.rstrip('.')}.", error.cause, error.next_step])
 
     def draw_read(self) -> None:
-        """Draws the charts that waited for a column that is read by now, and asks for the next one."""
+        """Draws the charts whose column is read by now, and asks for the next one."""
         for chart in [chart for chart in self.charts() if chart.empty_text == READING]:
             self._say_empty(chart)
             if chart.empty_text != READING:
@@ -178,25 +157,22 @@ class ComparePage(QWidget):
         extent = self._extent(self.time_axis.name)
         if extent is not None:
             self.time_axis.set_extent(*extent)
-        self._show_about()
         for chart in self.charts():
             self._say_empty(chart)
             chart.draw_new()
         self._want_columns()
 
     def charts(self) -> list[Chart]:
-        """The charts that are made and shown, in their order."""
         return self.cards.charts()
 
     def set_axis(self, axis: str) -> None:
-        """An `AxisName`; time is that since each run's first step. It is remembered for the next comparison."""
+        """Takes an `AxisName`, and remembers it for the next comparison; time is that since each run's first step."""
         self._axis = axis
         if self._settings is not None:
             self._settings.set_values("compare", {"axis": axis})
         self._show_axis()
 
     def _show_axis(self) -> None:
-        """The chosen axis, as soon as a run has it."""
         offered = self._axes()
         chosen: AxisName = next((name for name in offered if name == self._axis), "step")
         if chosen != self.time_axis.name:
@@ -211,22 +187,16 @@ class ComparePage(QWidget):
 
     def _make_head(self) -> None:
         self.title = page_title("Compare")
-        self.about = muted_label(wraps=False)
+        self.about = muted_label(f"{self._count} runs, mean over devices", wraps=False)
         self.refresh = QPushButton("Refresh")
         self.refresh.setToolTip("Read the runs again (F5)")
         self.refresh.clicked.connect(self.refresh_requested)
         self.copy = QPushButton("Copy ta&ble")
         self.copy.setToolTip("Copy the table, for a spreadsheet (Ctrl+C)")
         self.copy.clicked.connect(self.table.copy_text)
-        self.export = QPushButton("E&xport")
-        self.export.setToolTip("Save the table, or copy it as CSV")
-        menu = QMenu(self.export)
-        menu.addAction("&CSV file…").triggered.connect(self._on_save_csv)
-        menu.addAction("Copy as C&SV").triggered.connect(self.table.copy_csv)
-        self.export.setMenu(menu)
         self.close_button = icon_button("close", "Close the comparison (Esc)", self.close_requested.emit, "Close")
         self.close_button.setAutoRaise(True)
-        for button in (self.refresh, self.copy, self.export):
+        for button in (self.refresh, self.copy):
             button.setEnabled(False)
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
@@ -239,22 +209,17 @@ class ComparePage(QWidget):
         self.axis_box.axis_chosen.connect(self.set_axis)
         self.log_box = log_box()
         self.log_box.toggled.connect(self._on_log_toggled)
-        self.each_device = QCheckBox("Each &device")
-        self.each_device.setToolTip("Draw each device with its own dashes, instead of the mean over a run's devices")
-        self.each_device.toggled.connect(self._on_each_device_toggled)
         self.cards_button = CardsButton(self.cards)
         self.fit_button = fit_button()
         self.fit_button.clicked.connect(self._on_fit)
 
     def _lay_out(self) -> None:
         head = Card()
-        row = lay_row(
-            None, self.title, self.about, None, self.refresh, self.copy, self.export, self.close_button, spacing=8
-        )
+        row = lay_row(None, self.title, self.about, None, self.refresh, self.copy, self.close_button, spacing=8)
         lay_column(head, row, self.notes, spacing=4, margins=(16, 8, 8, 8))
         controls = lay_row(
-            None, self.smoothing, self.axis_box, self.log_box, self.each_device, self.cards_button, None,
-            self.fit_button, spacing=12, margins=(4, 0, 4, 0),
+            None, self.smoothing, self.axis_box, self.log_box, self.cards_button, None, self.fit_button,
+            spacing=12, margins=(4, 0, 4, 0),
         )  # fmt: skip
         charts = QWidget()
         charts.setMinimumHeight(LEAST_CHARTS)
@@ -264,22 +229,15 @@ class ComparePage(QWidget):
         self.parts.addWidget(charts)
         self.parts.addWidget(self.table)
         self.parts.setChildrenCollapsible(False)
-        self.parts.splitterMoved.connect(self._on_parts_dragged)
+        self.parts.setStretchFactor(0, 1)
         self.table.model.modelReset.connect(self._share_room)
         lay_column(self, head, self.parts, spacing=8, margins=(8, 8, 8, 8), grow=self.parts)
 
     def _share_room(self) -> None:
-        """The table gets what its rows need, up to half of the room, until a person drags the line."""
         room = self.parts.height()
-        if not self._is_dragged and self.table.model.rowCount():
+        if self.table.model.rowCount():
             below = max(LEAST_TABLE, min(self.table.needed_height, room // 2))
             self.parts.setSizes([room - below, below])
-
-    def _show_about(self) -> None:
-        one_each = "each device" if not self.options.mean else "mean over devices"
-        self.about.setText(f"{self._count} runs, {one_each}")
-        runs = [run for run in self.runs if len(run.series.ranks()) > 1]
-        self.each_device.setEnabled(bool(runs) or not self.options.mean)
 
     def _extent(self, axis: AxisName) -> tuple[float, float] | None:
         found = [extent for run in self.runs if (extent := run.extent(axis)) is not None]
@@ -327,12 +285,6 @@ class ComparePage(QWidget):
             if key in self.cards.frames:
                 self.cards.frames[key].chart.set_log(on)
 
-    def _on_each_device_toggled(self, on: bool) -> None:
-        self.options.mean = not on
-        self.cards.show_titles()
-        self._show_about()
-        self._on_options_changed()
-
     def _on_options_changed(self) -> None:
         for chart in self.charts():
             chart.refit()
@@ -341,11 +293,8 @@ class ComparePage(QWidget):
         for chart in self.charts():
             chart.fit()
 
-    def _on_save_csv(self) -> None:
-        save_as(self, "the comparison", "comparison.csv", self.table.csv)
-
     def event(self, event: QEvent) -> bool:
-        """While the page is shown, F5 is its own: in the window it replays a run."""
+        """Takes F5 while the page is shown: in the window it replays a run."""
         is_override = event.type() == QEvent.Type.ShortcutOverride
         if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
             event.accept()
@@ -353,18 +302,14 @@ class ComparePage(QWidget):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the page, F5 refreshes it, Ctrl+C copies the table or its chosen cells."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_requested.emit()
         elif event.key() == Qt.Key.Key_F5:
             self.refresh_requested.emit()
         elif event.matches(QKeySequence.StandardKey.Copy):
-            self.table.copy_chosen()
+            self.table.copy_text()
         else:
             super().keyPressEvent(event)
-
-    def _on_parts_dragged(self) -> None:
-        self._is_dragged = True
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -376,7 +321,3 @@ class ComparePage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.smoothing.label.setVisible(self.width() >= LABELLED_WIDTH)
-        layout = self.layout()
-        if layout is not None:
-            layout.activate()  # the line is placed by the room that there is now
-        self._share_room()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,45 +18,32 @@ from app.run_data.pyramid import Floats
 from app.run_data.run_series import COUNTERS, RunSeries
 from app.run_data.series import AxisName, Series
 from app.style.palette import rank_colour
-from core.machine.devices.names import RankNames
 from core.metrics.column_group import EVAL_GROUP
 from core.metrics.metric import metric
 
 MAX_LABEL: Final = 24
 RUN_KEY: Final = "run "
-# Of the lines of a run's devices, while each has one; they repeat after eight, as colours do.
-DASHES: Final[tuple[tuple[float, ...], ...]] = (
-    (), (6.0, 3.0), (2.0, 3.0), (8.0, 3.0, 2.0, 3.0),
-    (12.0, 4.0), (8.0, 3.0, 2.0, 3.0, 2.0, 3.0), (4.0, 6.0), (2.0, 6.0),
-)  # fmt: skip
 
 
 @dataclass(slots=True)
 class OverlaidRun:
-    """One run; on the axis of time it begins at its own start.
-
-    Attributes:
-        label: Its name.
-        series: What it has reported.
-        names: What its ranks are called.
-    """
+    """One run; on the axis of time it begins at its own start."""
 
     label: str
     series: RunSeries
-    names: RankNames = field(default_factory=RankNames)
 
     @property
     def ranks(self) -> list[int]:
-        """The ranks that are drawn: of very many, some."""
+        """The drawn ranks: of very many, some."""
         return CurveOptions().offered(self.series)
 
     def is_ready(self, column: str) -> bool:
-        """Whether a column can be drawn at once; that of another run always can."""
+        """True if a column can be drawn at once."""
         return not unread_columns(self.series, (column,), self.ranks)
 
     @property
     def short(self) -> str:
-        """Its name with the middle left out where it is long."""
+        """The label, with its middle left out where it is long."""
         if len(self.label) <= MAX_LABEL:
             return self.label
         half = (MAX_LABEL - 1) // 2
@@ -64,11 +51,11 @@ class OverlaidRun:
 
     @property
     def start(self) -> float:
-        """When it began to train, in Unix seconds: its first step or evaluation."""
+        """Unix seconds of its first step or evaluation."""
         return min((low for low, _ in self._times()), default=0.0)
 
     def extent(self, axis: AxisName) -> tuple[float, float] | None:
-        """From its first to its last step, token or epoch; or in seconds from its start. None without any."""
+        """First and last step, token or epoch, or seconds from its start; None without any."""
         if axis in COUNTERS:
             counter = self.series.counter(axis)
             return None if counter is None else (float(counter[1][0]), float(counter[1][-1]))
@@ -86,7 +73,7 @@ class OverlaidRun:
         return [bounds for group in groups if (bounds := group.bounds("ts")) is not None]
 
     def own_view(self, view: View) -> View:
-        """A view in the run's own steps or Unix seconds."""
+        """Map a view to the run's own steps or Unix seconds."""
         if view.name in COUNTERS:
             counter = self.series.counter(view.name)
             if counter is None:  # it has no place on this axis
@@ -102,7 +89,7 @@ class OverlaidRun:
         return replace(view, low=view.low + start, high=view.high + start, cursor=cursor)
 
     def shared_places(self, view: View, places: Floats) -> Floats:
-        """Places in the run's own view, on the axis that all runs share."""
+        """Map places in the run's own view to the axis that all runs share."""
         if view.name not in COUNTERS:
             return places - (self.own_view(view).low - view.low)
         counter = self.series.counter(view.name)
@@ -114,8 +101,7 @@ class RunOverlay(TraceChart):
 
     Args:
         runs: In the order of their colours.
-        card: Whose metric it is.
-        options: Shared by the charts: smoothing, mean or each rank, and which runs are hidden.
+        options: Smoothing, and which runs are hidden.
     """
 
     fed_by = ("rank", EVAL_GROUP)
@@ -134,33 +120,20 @@ class RunOverlay(TraceChart):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be drawn at once; until then it draws nothing."""
         return all(run.is_ready(self.name) for run in self._runs)
 
     def traces(self, palette: QPalette) -> list[Trace]:
-        return self._traces(palette, is_merged=False)
-
-    def named_traces(self, palette: QPalette) -> list[Trace]:
-        """One for each run, also where each device is drawn."""
-        return self._traces(palette, is_merged=True)
-
-    def _traces(self, palette: QPalette, *, is_merged: bool) -> list[Trace]:
         found: list[Trace] = []
         for place, run in enumerate(self._runs):
             groups = self._groups(run)
-            colour, text, is_mean = rank_colour(place, palette), figure_text(self._metric), self._options.mean
-            is_shared = not self._is_eval and run.series.is_shared(self.name, list(groups))
-            parts: dict[str, tuple[Series, ...]] = {"": tuple(groups.values())} if groups else {}
-            is_divided = len(groups) > 1 and not (is_merged or is_mean or is_shared)
-            if is_divided:
-                parts = {f" · {run.names.short(rank)}": (series,) for rank, series in groups.items()}
-            for turn, (name, series) in enumerate(parts.items()):
+            if groups:
+                series = tuple(groups.values()) if run.is_ready(self.name) else ()
+                is_shared = not self._is_eval and run.series.is_shared(self.name, list(groups))
                 found.append(
                     Trace(
-                        run.series, series if run.is_ready(self.name) else (), self._metric, run.short + name, colour,
-                        f"{RUN_KEY}{place}", text, run.label + name, self._is_eval, is_shared,
-                        is_sum=self._metric.is_rate and is_mean, stands_for=len(run.series.ranks()),
-                        dashes=DASHES[turn % len(DASHES)] if is_divided else None, place=run,
+                        run.series, series, self._metric, run.short, rank_colour(place, palette), f"{RUN_KEY}{place}",
+                        figure_text(self._metric), run.label, self._is_eval, is_shared, is_sum=self._metric.is_rate,
+                        stands_for=len(run.series.ranks()), place=run,
                     )
                 )  # fmt: skip
         return found

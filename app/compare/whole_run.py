@@ -28,7 +28,6 @@ class RunReader:
     """Reads one run. `open` and `read_new` may be called in another thread than the series are drawn in.
 
     Attributes:
-        store: The run.
         problem: Why it cannot be read, in a sentence; empty while it can.
     """
 
@@ -40,7 +39,7 @@ class RunReader:
         self._tail = MetricsTail(self.store.metrics)
 
     def open(self) -> RunSeries:
-        """The run's series as far as they are written; empty ones where they cannot be read."""
+        """Return the run's series as far as they are written; empty ones where they cannot be read."""
         run, start = RunSeries(), 0
         try:
             index = read_index(self.store.columns)
@@ -57,7 +56,7 @@ class RunReader:
         return run
 
     def read_new(self) -> list[MetricsBatch]:
-        """What was written since; nothing where that cannot be read."""
+        """Return what was written since; nothing where that cannot be read."""
         found: list[MetricsBatch] = []
         try:
             if not self.store.dir.is_dir():
@@ -74,18 +73,17 @@ class RunReader:
 
 
 def unread_columns(run: RunSeries, names: Collection[str], ranks: Iterable[int]) -> list[Column]:
-    """Columns of these names, of ranks and evaluations, that are too long to be drawn before their bins are made."""
+    """Return columns of ranks and evaluations that are too long to be drawn before their bins are made."""
     groups = [*(run.rank(rank) for rank in ranks), *run.evaluations().values()]
     columns = [series.columns[name] for series in groups for name in names if name in series.columns]
     return [column for column in columns if not column.has_bins and column.rows >= QUICK_ROWS]
 
 
 def make_bins(run: RunSeries, names: Collection[str], ranks: Iterable[int]) -> Bins:
-    """The bins of `unread_columns`, made in any thread; `take_bins` must be called in the one that draws."""
+    """Make the bins of `unread_columns` in any thread; `take_bins` must be called in the one that draws."""
     return [(column, column.file_bins()) for column in unread_columns(run, names, ranks)]
 
 
 def take_bins(made: Bins) -> None:
-    """Hands over bins to their columns."""
     for column, bins in made:
         column.take_bins(bins)

@@ -54,7 +54,7 @@ class PlotAxis(pyqtgraph.AxisItem):
             self.update()
 
     def labelled(self, length: float) -> list[tuple[float, str]]:
-        """The ticks on `length` pixels, with what stands beside them."""
+        """Return the ticks on `length` pixels with their labels."""
         low, high = self.range
         spacing, values = self.tickValues(low, high, length)[0]
         return list(zip(values, self.tickStrings(values, 1.0, spacing), strict=True))
@@ -65,7 +65,7 @@ class PlotAxis(pyqtgraph.AxisItem):
         return [(spacing, ticks.multiples(low, high, spacing))]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        """Labels that can be told apart; kept, because while a view moves they are the same from frame to frame."""
+        """Make distinct labels; kept, because while a view moves they are the same from frame to frame."""
         return list(_labels(tuple(value * scale for value in values), spacing * scale))
 
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
@@ -155,7 +155,7 @@ class TimeTicks(PlotAxis):
         self._time_axis = time_axis
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Whole steps; seconds, minutes, hours or days: the closest whose labels have room, two where two fit."""
+        """Return the closest steps, seconds, minutes, hours or days whose labels have room, two where two fit."""
         metrics = QFontMetricsF(self.style["tickFont"])
         one_pixel = (high - low) / max(size, 1.0)
         pair: tuple[float, list[float]] | None = None
@@ -170,7 +170,7 @@ class TimeTicks(PlotAxis):
         return [pair or (spacing, values)]
 
     def _ticks(self, low: float, high: float, least: float) -> tuple[float, list[float]]:
-        """Ticks that are at least so far apart, and how far that is."""
+        """Return ticks at least `least` apart, and their distance."""
         axis = self._time_axis
         if axis.counter is not None:
             steps, counts = axis.counter
@@ -190,7 +190,7 @@ class TimeTicks(PlotAxis):
         return spacing, [start + value for value in ticks.multiples(low - start, high - start, spacing)]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        """Steps, tokens or epochs; a clock from the run's beginning, or the one on the wall."""
+        """Label steps, tokens or epochs; time since the run's beginning, or of day."""
         axis = self._time_axis
         if axis.counter is not None:
             low, high = np.interp((axis.low, axis.high), *axis.counter)

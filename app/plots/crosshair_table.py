@@ -36,14 +36,6 @@ class CrosshairTable(QLabel):
         self.hide()
 
     def show_readings(self, head: str, readings: Sequence[Reading], at: QPointF, area: QRectF) -> None:
-        """Shows values at a place.
-
-        Args:
-            head: Step and time.
-            readings: A row each; those without a label (sums) stand in the chart's own head.
-            at: The crosshair, in the parent's pixels.
-            area: Where curves are drawn; the table stays within it while it fits.
-        """
         rows = [reading for reading in readings if reading.label]
         fitting = int(area.bottom() / (self.fontMetrics().height() + LINE_GAP)) - LINES_BESIDE
         most = MOST_ROWS if len(rows) <= fitting else max(1, min(MOST_ROWS, fitting))

@@ -16,13 +16,12 @@ MOST_RANKS: Final = 32
 
 @dataclass(slots=True)
 class CurveOptions:
-    """What a person chose for all plots with ranks, and what is known of the run's devices.
+    """Choices for all plots with ranks, and facts about the run's devices.
 
     Attributes:
         smoothing: Steps on each side that count for a point of the bold line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
         hidden: Keys of curves that are not drawn: "eval"; "rank 3", which is not in a mean either.
-        names: What ranks are called in a readout.
         trained_on: UUIDs of the run's devices by rank.
         is_over: The run has ended: without a crosshair, a device's figures are means and peaks, not its last sample.
     """
@@ -42,7 +41,7 @@ class CurveOptions:
         return ranks[:: -(-len(ranks) // MOST_RANKS)] if len(ranks) > MOST_RANKS else ranks
 
     def note(self, run: RunSeries) -> str:
-        """Says that not all ranks are drawn; empty where they are."""
+        """Say that not all ranks are drawn; empty where they are."""
         ranks, offered = len(run.ranks()), len(self.offered(run))
         return f"{offered} of {ranks:,} devices" if offered < ranks else ""
 
@@ -53,13 +52,7 @@ class CurveOptions:
         (self.hidden.add if hidden else self.hidden.discard)(key)
 
     def choose(self, key: str, alone: bool, keys: Sequence[str]) -> None:
-        """Hides or shows a curve; or shows it alone, and if it is alone already, all.
-
-        Args:
-            key: The curve.
-            alone: Hide the others.
-            keys: All curves of its chart.
-        """
+        """Hides or shows a curve; `alone` shows it without the others of `keys`, or all if it is alone already."""
         if not alone:
             self.hide(key, not self.is_hidden(key))
             return

@@ -33,7 +33,7 @@ class Layer:
 
     @property
     def y(self) -> Floats:
-        """The values where there is one for each position."""
+        """Values where there is one for each position."""
         return self.low
 
 
@@ -45,8 +45,6 @@ class Strokes(Layer):
 @dataclass(frozen=True, slots=True)
 class Line(Layer):
     """A smooth line."""
-
-    dashes: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +64,12 @@ class Area(Layer):
 
 
 def cut(layer: Layer, part: slice | NDArray[np.bool_]) -> Layer:
-    """A part of a layer."""
     low = layer.low[part]
     return replace(layer, x=layer.x[part], low=low, high=low if layer.high is layer.low else layer.high[part])
 
 
 def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
-    """A layer that is not drawn across gaps.
+    """Return a layer that is not drawn across gaps.
 
     Args:
         layer: With rising positions.
@@ -88,7 +85,7 @@ def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
 
 
 def draw_sign(painter: QPainter, box: QRectF, colour: QColor | None, is_ring: bool = False) -> None:
-    """A square in a curve's colour, or a ring where it is drawn as points; nothing for a value without a curve."""
+    """Draw a square in a curve's colour, or a ring where it is drawn as points."""
     if colour is None:
         return
     if not is_ring:
@@ -115,7 +112,7 @@ def polygon(x: Floats, y: Floats) -> QPolygonF:
 
 
 def pieces(known: np.ndarray) -> Iterator[slice]:
-    """The stretches of positions where `known` is true."""
+    """Yield the stretches of positions where `known` is true."""
     if known.all():
         if len(known):
             yield slice(0, len(known))
@@ -135,7 +132,6 @@ def hairline(colour: QColor, dashes: tuple[float, ...] = (), width: float = 0.0)
 
 
 def draw_strokes(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
-    """Draws `Strokes` at pixel positions (`low` and `high` in any order)."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.setPen(hairline(colour))
     for piece in pieces(~(np.isnan(low) | np.isnan(high))):
@@ -148,30 +144,20 @@ def draw_strokes(painter: QPainter, x: Floats, low: Floats, high: Floats, colour
         painter.drawPolyline(polygon(np.repeat(part_x, 2), y))
 
 
-def draw_area(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
-    """Draws an `Area` at pixel positions."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour)
-    for piece in pieces(~(np.isnan(low) | np.isnan(high))):
-        there_and_back = np.concatenate((x[piece], x[piece][::-1]))
-        painter.drawPolygon(polygon(there_and_back, np.concatenate((low[piece], high[piece][::-1]))))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-
-
 def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
     """Draws a `Line` at pixel positions.
 
-    One without dashes is drawn twice, a little apart: as visible as a pen of width 1.6, at a tenth of its cost.
+    It is drawn twice, a little apart: as visible as a pen of width 1.6, at a tenth of its cost.
     """
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(hairline(line.colour, line.dashes))
+    painter.setPen(hairline(line.colour))
     polygons: list[QPolygonF] = []
     for piece in pieces(~np.isnan(y)):
         if piece.stop - piece.start == 1:
             _dot(painter, x[piece], y[piece])
         else:
             polygons.append(polygon(x[piece], y[piece]))
-    for apart in (0.0,) if line.dashes else (-APART, APART):
+    for apart in (-APART, APART):
         painter.translate(apart, -apart)
         for points in polygons:
             painter.drawPolyline(points)
@@ -179,7 +165,7 @@ def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
 
 
 def draw_star(painter: QPainter, at: QPointF, colour: QColor, ground: QColor) -> None:
-    """A five-pointed star around a place, with an edge in the ground's colour."""
+    """Draw a five-pointed star with an edge in the ground's colour."""
     corners = []
     for number in range(10):
         angle, reach = math.pi * (number / 5 - 0.5), STAR * (1.0 if number % 2 == 0 else 0.45)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap, QPolygonF
 
 from app.plots import drawing
-from app.plots.drawing import Area, Layer, Line, Points, Strokes, cut, hairline
+from app.plots.drawing import Area, Layer, Line, Points, Strokes, hairline
 from app.plots.raster import Raster
 from app.plots.scale import Scale
 from app.plots.view_box import PlotView
@@ -32,7 +32,7 @@ LEAST_HEIGHT: Final = 90.0
 class CurvesItem(pyqtgraph.GraphicsObject):
     """Layers in a view, drawn in its pixels: dense ones as a raster, which its transform would make slow.
 
-    What was drawn is kept once it is drawn a second time without a change, as under a crosshair that moves.
+    The picture is kept once it is drawn a second time without a change, as under a crosshair that moves.
     """
 
     def __init__(self, view: PlotView) -> None:
@@ -58,12 +58,8 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         return rect
 
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
-        """Draws the layers, or what was kept of them."""
         scale, colours, area = self._scale, self._colours, self.boundingRect()
         if scale is None or colours is None or area.isEmpty():
-            return
-        if self._exportOpts:
-            self._draw(painter, area, scale, colours, 0.0)
             return
         ratio = painter.device().devicePixelRatioF()
         # On whole pixels of the screen, also at 125 % and 150 %: an image between them would be blurred.
@@ -85,39 +81,24 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         painter.drawPixmap(area.topLeft(), self._kept[1] or QPixmap())
 
     def _draw(self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours, ratio: float) -> None:
-        """Dense strokes and areas first, as one raster; then what a painter draws.
-
-        Args:
-            painter: Draws in the view's pixels.
-            area: The view.
-            scale: Its value range.
-            colours: Of the palette.
-            ratio: Pixels of the screen in one of ours; 0 draws no raster, as for a drawing that is scaled later.
-        """
+        """Draws dense strokes and areas as one raster, then the rest; `ratio`: pixels of the device in one of ours."""
         low, high = self._view.viewRange()[0]
         span = high - low
         raster = Raster(max(1, int(area.width() * ratio)), max(1, int(area.height() * ratio)))
         lines: list[tuple[Line, Floats, Floats]] = []
-        for whole in self._layers:
-            # A drawing knows no clipping: what lies outside is left out or stands at the edge.
-            layer = whole if ratio else cut(whole, slice(*np.searchsorted(whole.x, (low, high + span * 1e-9))))
+        for layer in self._layers:
             x = (layer.x - low) / span * area.width()
             if isinstance(layer, Line):
-                y = scale.place(layer.y, area.top(), area.height())
-                lines.append((layer, area.left() + x, y if ratio else np.clip(y, area.top(), area.bottom())))
+                lines.append((layer, area.left() + x, scale.place(layer.y, area.top(), area.height())))
                 continue
             is_area = isinstance(layer, Area)
-            if ratio and (is_area or _is_dense(layer, area.width() * ratio / span)):
+            if is_area or _is_dense(layer, area.width() * ratio / span):
                 bottom, top = (scale.place(part, 0, area.height() * ratio) for part in (layer.low, layer.high))
                 (raster.area if is_area else raster.stroke)(x * ratio, top, bottom, layer.colour)
                 continue
             lower = scale.place(layer.low, area.top(), area.height())
             upper = lower if layer.high is layer.low else scale.place(layer.high, area.top(), area.height())
-            if not ratio:
-                lower, upper = (np.clip(y, area.top(), area.bottom()) for y in (lower, upper))
-            (drawing.draw_area if is_area else drawing.draw_strokes)(
-                painter, area.left() + x, lower, upper, layer.colour
-            )
+            drawing.draw_strokes(painter, area.left() + x, lower, upper, layer.colour)
         if not raster.is_empty:
             painter.drawImage(area.topLeft() + QPointF(0, raster.top / ratio), raster.image(ratio))
         for line in lines:
@@ -125,7 +106,7 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         self._mark_outside(painter, area, scale, colours)
 
     def _mark_outside(self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours) -> None:
-        """A short mark at the edge for each bin whose curve leaves the range."""
+        """Draws a short mark at the edge for each bin whose curve leaves the range."""
         low, high = self._view.viewRange()[0]
         painter.setPen(hairline(colours.muted, width=2.0))
         for layer in self._layers:
@@ -163,17 +144,10 @@ class RingsItem(pyqtgraph.GraphicsObject):
             return
         low, high = self._view.viewRange()[0]
         area: QRectF = self._view.geometry()
-        if not self._exportOpts:
-            painter.setClipRect(self.boundingRect())
+        painter.setClipRect(self.boundingRect())
         for layer in self._points:
             x = area.left() + (layer.x - low) / (high - low) * area.width()
             y = self._scale.place(layer.y, area.top(), area.height())
-            if self._exportOpts:  # a drawing knows no clipping
-                y = np.where(
-                    (x > area.left() - 1) & (x < area.right() + 1) & (y > area.top() - 1) & (y < area.bottom() + 1),
-                    y,
-                    np.nan,
-                )
             drawing.draw_points(painter, layer, x, y, self._colours.ground, self._colours.thread)
             if layer.best is not None:
                 at_x = area.left() + (layer.best[0] - low) / (high - low) * area.width()
@@ -183,12 +157,7 @@ class RingsItem(pyqtgraph.GraphicsObject):
 
 
 def _is_dense(layer: Layer, pixels: float) -> bool:
-    """Whether there is a row for each pixel, or a bin of rows for at least every second.
-
-    Args:
-        layer: Strokes.
-        pixels: Of the screen, for one step or second.
-    """
+    """True if there is a row for each pixel, or a bin of rows for at least every second; `pixels` are of one step."""
     if len(layer.x) < 2:
         return False
     return len(layer.x) >= (1.0 if layer.low is layer.high else 0.45) * float(layer.x[-1] - layer.x[0]) * pixels
@@ -212,7 +181,6 @@ class MarksItem(pyqtgraph.GraphicsObject):
             self.update()
 
     def place(self, mark: Mark) -> float:
-        """Where a mark stands on the axis that is shown."""
         return mark.step if self._axis == "step" else mark.ts
 
     def boundingRect(self) -> QRectF:
@@ -220,7 +188,6 @@ class MarksItem(pyqtgraph.GraphicsObject):
         return rect
 
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
-        """Draws the marks in view; of ticks that would touch, the first."""
         colours, area = self._colours, self.boundingRect()
         low, high = self._view.viewRange()[0]
         if colours is None or not self.marks or area.isEmpty() or high <= low:

@@ -22,10 +22,6 @@ class Raster:
 
     A pixel is the number of the last fill that covers it, one byte: a fill is then a maximum over bytes, for which
     a processor takes 32 at a time. NumPy looks the colours up: Qt takes more than twice as long for an indexed image.
-
-    Args:
-        width: In device pixels.
-        height: In device pixels.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -50,7 +46,7 @@ class Raster:
         return self._filled[0]
 
     def stroke(self, x: Floats, top: Floats, bottom: Floats, colour: QColor) -> None:
-        """From the top to the bottom of each bin, neighbours joined; meant for one bin a pixel or more.
+        """Fill from the top to the bottom of each bin, neighbours joined; meant for one bin a pixel or more.
 
         Args:
             x: Positions in pixels, rising.
@@ -66,7 +62,6 @@ class Raster:
             self._fill(first, joined_upper, joined_lower, colour)
 
     def area(self, x: Floats, top: Floats, bottom: Floats, colour: QColor) -> None:
-        """Everything between two curves; between two positions they run straight."""
         for piece in pieces(~(np.isnan(top) | np.isnan(bottom))):
             px = x[piece]
             if len(px) > px[-1] - px[0]:
@@ -78,7 +73,7 @@ class Raster:
             self._fill(first, upper, lower, colour)
 
     def image(self, ratio: float) -> QImage:
-        """The rows from `top` on that hold something; its pixels go with the raster, or with the next image."""
+        """Return the filled rows from `top` on; the pixels go with the raster, or with the next image."""
         begin, end = self._filled
         self._pixels = np.array(self._colours, np.uint32).take(self._fills[begin:end])
         size = (self._width, end - begin, PIXEL_BYTES * self._width)
@@ -87,7 +82,7 @@ class Raster:
         return image
 
     def _columns(self, x: Floats, top: Floats, bottom: Floats) -> tuple[int, Floats, Floats]:
-        """The extremes in each pixel column, from the first to the last; one without a bin repeats the one before."""
+        """Return the extremes in each pixel column; one without a bin repeats the one before."""
         if self._grid is None or not np.array_equal(self._grid[0], x):  # the ranks of a run mostly share positions
             self._grid = x, _grid_of(x, self._width)
         first, starts, source = self._grid[1]
@@ -109,7 +104,7 @@ class Raster:
         np.maximum(window, inside.view(np.uint8) * self._number(colour), out=window)
 
     def _number(self, colour: QColor) -> np.uint8:
-        """The number of the next fill; a fill of the same colour as the one before keeps its number."""
+        """Return the number of the next fill; a fill of the same colour as the one before keeps its number."""
         if self._colours[-1] != colour.rgba() or self.is_empty:
             if len(self._colours) > MOST_FILLS:
                 self._colours.pop()
@@ -118,7 +113,7 @@ class Raster:
 
 
 def _rows_of(ends: Floats, height: int) -> NDArray[np.int16]:
-    """The rows of pixels in which these ends are; those outside are in the next one beyond the edge."""
+    """Rows of pixels of these ends; those outside are in the next one beyond the edge."""
     return np.floor(np.minimum(np.maximum(ends, -1.0), float(height))).astype(np.int16)
 
 

@@ -46,7 +46,7 @@ class Readout(QWidget):
         self.setMouseTracking(True)
 
     def show_readings(self, readings: list[Reading]) -> bool:
-        """Shows these values; says whether they need other room than those before."""
+        """Shows values; returns whether they need other room than those before."""
         if readings == self.readings:
             return False
         names = [reading.label for reading in self.readings]
@@ -73,11 +73,10 @@ class Readout(QWidget):
         return [reading.key for reading in self.readings if reading.key]
 
     def forget_widths(self) -> None:
-        """Another run: places are measured again."""
         self._widths.clear()
 
     def least_width(self) -> int:
-        """What all values need without their names."""
+        """Width of all values without their names."""
         return round(self._needed(LABEL_WIDTHS[-1])) + 1 if self.readings else 0
 
     def sizeHint(self) -> QSize:

@@ -28,7 +28,6 @@ class Scale:
     log: bool = False
 
     def place(self, values: Floats, top: float, height: float) -> Floats:
-        """Pixel positions, downwards; values that a logarithm cannot show are gaps."""
         if self.log:
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.where(values > 0, np.log10(values), np.nan)
@@ -36,7 +35,7 @@ class Scale:
         return placed
 
     def outside(self, low: Floats, high: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which bins, from `low` to `high`, reach above the range, and which below; gaps do neither."""
+        """Return which bins reach above the range, and which below; gaps do neither."""
         top, bottom = (10.0**self.high, 10.0**self.low) if self.log else (self.high, self.low)
         below = low < bottom
         return high > top, below & (low > 0) if self.log else below

@@ -19,8 +19,6 @@ class View:
     """The part of a run that is shown.
 
     Attributes:
-        axis: By step or by time.
-        low, high: From where to where.
         cursor: Where the crosshair stands; None without one.
         name: What the axis says.
     """
@@ -38,13 +36,10 @@ class Reading:
 
     Attributes:
         colour: Of its curve; None for a value that has none (a sum).
-        label: Whose it is.
         text: The value with its unit, or an en dash.
         is_ring: Drawn as points, so its sign is a ring.
         smoothed: The value of the bold line at the crosshair; empty without one.
         key: Names its curve, where that can be hidden: "rank 3", "eval", "eval 3"; empty where it cannot.
-        is_hidden: The curve is not drawn.
-        is_best: The value is the best of its curve.
         keeps_label: The label stays where room is scarce, since the colour is that of other curves too.
     """
 
@@ -63,17 +58,17 @@ class PlotSource(Protocol):
     """Source of a plot, not a widget: turns a view into layers and values."""
 
     def rows(self, view: View) -> int:
-        """How many rows the longest curve has in a view: how fine its bins are follows from it."""
+        """Number of rows of the longest curve in a view: the width of its bins follows from it."""
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Layers to draw, back to front, in at most about `bins` bins a curve."""
 
     def note(self) -> str:
-        """Says which part of the run is drawn, or whose figures; empty where that is plain."""
+        """The drawn part of the run, or whose figures they are; empty where that is plain."""
 
     @property
     def fed_by(self) -> tuple[str, ...]:
-        """How the names of the series begin whose rows it shows ("rank", "eval")."""
+        """First letters of the names of the series that it shows ("rank", "eval")."""
 
     @property
     def floor(self) -> float | None:
@@ -81,23 +76,17 @@ class PlotSource(Protocol):
 
     @property
     def unit(self) -> str:
-        """What tick labels carry: "s" (shown as ms where that is shorter), or nothing."""
+        """Unit of tick labels: "s" (shown as ms where that is shorter), or nothing."""
 
     @property
     def fixed_scale(self) -> Scale | None:
         """The value range, if it never changes."""
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The values at the view's crosshair; the newest ones without a crosshair.
-
-        Args:
-            view: What is shown.
-            palette: Gives the colours.
-            layers: What `layers` gave for the view: the smoothed values are those of its lines.
-        """
+        """Values at the view's crosshair, or the newest; `layers` are those of the view, which have its lines."""
 
     def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """What `readings` gives, and the curves that are hidden, each at its own place."""
+        """`readings` with the hidden curves, each at its own place."""
 
 
 # What is made on each side, as a share of the view: more would make the one frame late that makes it.
@@ -106,12 +95,10 @@ MARGIN: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Layers, and how they were made.
+    """Layers, and the view and bins of which they were made.
 
     Attributes:
         layers: Of a part that is as wide as what was shown, or wider.
-        part: That part.
-        source: What gave them.
         bins: How many bins what was shown had.
         octave: See `_octave`.
     """
@@ -127,30 +114,22 @@ class _Made:
 
 
 class WideLayers:
-    """The layers made last. They are the ones that a view would get: its bins are of the same width, on the same grid.
+    """The newest layers, with bins of the same width and on the same grid as those of the view.
 
-    A first picture, and one of new points, costs what it shows and no more; only when the view has moved is more made.
+    A first picture, and one of new points, has no more; only when the view has moved is a wider part made.
     """
 
     def __init__(self) -> None:
         self._made: _Made | None = None
 
     def forget(self) -> None:
-        """The source has other points, or draws them in other colours."""
+        """Drops the layers: the source has other points, or draws them in other colours."""
         self._made = None
 
     def of(
         self, source: PlotSource, view: View, bins: int, palette: QPalette, extent: tuple[float, float]
     ) -> list[Layer]:
-        """What `source.layers` gives for a view, and perhaps a bin more on both sides.
-
-        Args:
-            source: Gives the layers.
-            view: What is shown.
-            bins: As for `PlotSource.layers`.
-            palette: Likewise.
-            extent: All there is on the axis; more is not made.
-        """
+        """Return `source.layers` of a view, and perhaps a bin more on both sides; nothing beyond `extent` is made."""
         rows = source.rows(view)
         octave = _octave(rows, bins)
         made = self._made
@@ -165,7 +144,7 @@ class WideLayers:
 
 
 def _octave(rows: int, bins: int) -> int:
-    """The same for views whose bins are of the same width, also where a source halves or quarters their number."""
+    """Return the same number for views whose bins are of the same width, also where a source halves their number."""
     return ceil(log2(rows / bins)) if rows else 0
 
 
@@ -176,6 +155,6 @@ def _wider(view: View, extent: tuple[float, float]) -> View:
 
 
 def _inside(layer: Layer, view: View) -> Layer:
-    """What of a layer is in view, and one more on both sides."""
+    """Return the part of a layer in view, and one more position on both sides."""
     first = max(0, int(layer.x.searchsorted(view.low, "left")) - 1)
     return cut(layer, slice(first, int(layer.x.searchsorted(view.high, "right")) + 1))

@@ -16,13 +16,12 @@ _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def spacing_of_time(least: float) -> float:
-    """The distance of ticks for seconds since a beginning: whole seconds, minutes, hours or days, at least `least`."""
+    """Distance of ticks for seconds since a beginning: whole seconds, minutes, hours or days, at least `least`."""
     step = next((s for s in _TIME_STEPS_S if s >= least), None)
     return step if step is not None else nice_step(least / 86_400) * 86_400
 
 
 def multiples(low: float, high: float, spacing: float) -> list[float]:
-    """Every multiple of `spacing` from `low` to `high`."""
     if not (math.isfinite(low) and math.isfinite(high) and spacing > 0):
         return []
     first, last = math.ceil(low / spacing - 1e-9), math.floor(high / spacing + 1e-9)
@@ -38,7 +37,7 @@ def log_values(low: float, high: float, most: int) -> list[float]:
 
 
 def clock(seconds: float, step: float = 1.0) -> str:
-    """Seconds since a beginning as "0:42", "1:05:00", "2 d 03:00"; fractions when ticks are closer than a second."""
+    """ "0:42", "1:05:00", "2 d 03:00" since a beginning; fractions when ticks are closer than a second."""
     sign, seconds = ("-", -seconds) if seconds < -1e-9 else ("", abs(seconds))
     decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
     whole = int(seconds + 0.5 * 10.0**-decimals)
@@ -52,7 +51,7 @@ def clock(seconds: float, step: float = 1.0) -> str:
 
 
 def time_of_day(ts: float, step: float = 1.0) -> str:
-    """Unix seconds as people here read them: "14:32", "14:32:05", "27 Nov" where ticks are days apart or one begins."""
+    """ "14:32", "14:32:05"; "27 Nov" where ticks are days apart or a day begins."""
     at = time.localtime(ts + 1e-6)
     if step >= 86_400 or (at.tm_hour, at.tm_min, at.tm_sec) == (0, 0, 0):
         return f"{at.tm_mday} {_MONTHS[at.tm_mon - 1]}"

@@ -26,7 +26,6 @@ class TimeAxis(QObject):
     until they fit it again.
 
     Signals:
-        axis_changed: Another axis.
         cursor_changed: The crosshair moved, came or went.
     """
 
@@ -48,7 +47,6 @@ class TimeAxis(QObject):
         self._show(*self.extent)
 
     def link(self, view: PlotView) -> None:
-        """Lets a plot show this axis, from now on if it did not."""
         if view in self._views:
             return
         self._views.append(view)
@@ -57,7 +55,7 @@ class TimeAxis(QObject):
         view.sigRangeChangedManually.connect(self._on_moved_by_hand)
 
     def unlink(self, view: PlotView) -> None:
-        """The plot goes, or is hidden: hundreds of hidden ones would be told of each move."""
+        """Leaves out a plot that goes or is hidden: hundreds of hidden ones would be told of each move."""
         if view not in self._views:
             return
         self._views.remove(view)
@@ -76,7 +74,6 @@ class TimeAxis(QObject):
         return self.high - self.low
 
     def set_extent(self, low: float, high: float) -> None:
-        """All there is, from the first point to the last; shown at once while fitted."""
         extent = (low, max(high, low + self._shortest(low)))
         if extent != self.extent:
             self.extent = extent
@@ -85,7 +82,7 @@ class TimeAxis(QObject):
             self._show(*self.extent)
 
     def show_range(self, low: float, high: float) -> None:
-        """Shows a part, kept within what there is; all of it means fitted."""
+        """Shows a part, kept within the extent; all of it means fitted."""
         self._show(low, high)
         self._on_moved_by_hand()
 
@@ -93,15 +90,11 @@ class TimeAxis(QObject):
         """Shows `factor` times as much, with `around` (or the middle) staying where it is."""
         self._leader.zoom_by_hand(factor, around)
 
-    def pan(self, share: float) -> None:
-        self._leader.move_by_hand(share)
-
     def fit(self) -> None:
         self.is_fitted = True
         self._show(*self.extent)
 
     def forget(self) -> None:
-        """Nothing is shown any more: the next run begins from an empty axis."""
         self.is_fitted = True
         self.set_extent(0.0, 0.0)
 
@@ -111,7 +104,7 @@ class TimeAxis(QObject):
             self.cursor_changed.emit()
 
     def switch(self, name: AxisName, run: RunSeries) -> None:
-        """Another axis; a part that was chosen stays the same part of the run."""
+        """Switches the axis; a chosen part stays the same part of the run."""
         axis = AXES[name]
         if name == self.name:
             return
@@ -123,13 +116,13 @@ class TimeAxis(QObject):
         self.show_axis(name, run.extent(axis), part)
 
     def count(self, name: AxisName, run: RunSeries) -> None:
-        """Takes what the run has counted by now, for an axis of tokens or epochs."""
+        """Takes the run's count so far, for an axis of tokens or epochs."""
         self.counter = run.counter(name) if name in COUNTERS else None
 
     def show_axis(
         self, name: AxisName, extent: tuple[float, float] | None, part: tuple[float, float] | None = None
     ) -> None:
-        """Another axis from now on: `part` of the extent, or all of it."""
+        """Switches the axis and shows `part` of the extent, or all of it."""
         self.is_fitted = True
         self.name, self.axis, self.cursor = name, AXES[name], None
         self.set_extent(*(extent or (0.0, 0.0)))

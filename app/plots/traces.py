@@ -32,30 +32,26 @@ class Placed(Protocol):
     """A run beside others, or samples by time: they have their own place on the axis that is shown."""
 
     def own_view(self, view: View) -> View:
-        """A view of the shared axis as one of their own."""
+        """Map a view of the shared axis to their own."""
 
     def shared_places(self, view: View, places: Floats) -> Floats:
-        """Places in their own view, on the shared axis; NaN beside it."""
+        """Map places in their own view to the shared axis; NaN beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One curve of a chart: whose values it shows, and how.
+    """One curve of a chart.
 
     Attributes:
-        run: That reported them.
         series: Its values; of several their mean, or for a rate their sum.
-        metric: Which column.
-        label: Whose they are.
         colour: Of the curve; None: its value is read, nothing is drawn.
         key: Names it where it can be hidden.
         text: Its value as people read it.
         layer_label: As `label`, in a table of values.
-        is_ring: Evaluations.
         is_shared: All its series have the same values, so that one of them is drawn.
         is_sum: Its value is that of all series together.
         stands_for: The number of ranks; more than there are series where some were picked.
-        dashes: Tell it from others of its colour; None: it has a colour of its own.
+        is_measured: Drawn as a line through its values.
         best: The series and row of the best evaluation of all.
         place: Of its run among others; None for a run that is shown alone.
     """
@@ -72,31 +68,27 @@ class Trace:
     is_shared: bool = False
     is_sum: bool = False
     stands_for: int = 0
-    dashes: tuple[float, ...] | None = None
+    is_measured: bool = False
     best: tuple[Series, int] | None = None
     place: Placed | None = None
 
     @property
     def name(self) -> str:
-        """The column."""
         return self.metric.name
 
     @property
     def drawn(self) -> tuple[Series, ...]:
-        """Those whose mean is drawn."""
         return self.series[:1] if self.is_shared else self.series
 
     @property
     def factor(self) -> float:
-        """Makes the mean of the series what is shown."""
+        """Factor from the mean of the series to the shown value."""
         return (max(self.stands_for, len(self.series)) if self.is_sum else 1) / self.metric.divisor
 
     def own_view(self, view: View) -> View:
-        """A chart's view as one of the run."""
         return view if self.place is None else self.place.own_view(view)
 
     def value(self, view: View) -> float | None:
-        """At the crosshair, or the last one."""
         values = [value_of(one, self.name, view) for one in self.series]
         if not self.is_sum:
             mean = mean_of_values(values)
@@ -124,18 +116,13 @@ class TraceChart:
         self._options = options
 
     def traces(self, palette: QPalette) -> list[Trace]:
-        """All curves, the hidden ones too."""
         raise NotImplementedError
 
     def note(self) -> str:
         return ""
 
-    def named_traces(self, palette: QPalette) -> list[Trace]:
-        """The curves that the legend names."""
-        return self.traces(palette)
-
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """All that was reported first, then every line, so that no line is hidden by another rank's noise."""
+        """Draw all reported values first, then every line, so that no line is hidden by another rank's noise."""
         behind: list[Layer] = []
         front: list[Layer] = []
         for trace in self.traces(palette):
@@ -157,24 +144,24 @@ class TraceChart:
         curve, line = (_scaled(one, trace.factor) for one in curve_and_line(trace, view, bins, strength))
         if not len(curve.x):
             return []
-        if trace.metric.is_set and trace.dashes == () and curve.width == 1:
+        if trace.is_measured and curve.width == 1:
             return [Line(curve.x, curve.low, curve.low, colour, label)]  # a faint curve below would be the same one
-        has_line = bool(strength) or trace.dashes is not None
+        has_line = bool(strength) or trace.is_measured
         raw = faint(colour, palette, RAW_SHARE) if has_line else colour
         layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
         if has_line:
-            layers.append(Line(line.x, line.mean, line.mean, colour, label + SMOOTHED, trace.dashes or ()))
+            layers.append(Line(line.x, line.mean, line.mean, colour, label + SMOOTHED))
         return layers
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The value of each curve that is not hidden, at the crosshair or the last one."""
+        """Values of the curves that are not hidden, at the crosshair or the last ones."""
         shown = [trace for trace in self.traces(palette) if not self._options.is_hidden(trace.key)]
         found = [self._reading(trace, view, layers) for trace in shown]
         return [one for one, trace in zip(found, shown, strict=True) if trace.place is None or one.text != UNKNOWN]
 
     def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The same with what is hidden, and compared runs that have no value at the crosshair."""
-        return [self._reading(trace, view, layers) for trace in self.named_traces(palette)]
+        """`readings` with hidden curves, and compared runs that have no value at the crosshair."""
+        return [self._reading(trace, view, layers) for trace in self.traces(palette)]
 
     def _strength(self, trace: Trace) -> int:
         return 0 if trace.metric.is_set else self._options.smoothing
@@ -193,7 +180,6 @@ class TraceChart:
 
 
 def figure_text(metric: Metric, *, with_unit: bool = True) -> Callable[[float | None], str]:
-    """How people read a value of a metric."""
     if metric.is_rate:
         return lambda value: rate(value, metric.short_unit if with_unit else "").strip()
     if metric.short_unit == "s":
@@ -202,7 +188,7 @@ def figure_text(metric: Metric, *, with_unit: bool = True) -> Callable[[float | 
 
 
 def rings(trace: Trace, colour: QColor, view: View, bins: int) -> list[Layer]:
-    """Evaluations of a trace: the mean of its series by step, the best one with a star."""
+    """Return evaluations of a trace: the mean of its series by step, the best one with a star."""
     if len(trace.series) == 1:
         curve = reduce_range(trace.series[0], trace.name, view.axis, view.low, view.high, bins)[0]
     else:
@@ -222,7 +208,7 @@ def rings(trace: Trace, colour: QColor, view: View, bins: int) -> list[Layer]:
 
 
 def curve_and_line(trace: Trace, view: View, bins: int, strength: int) -> tuple[Curve, Curve]:
-    """What was reported and its smoothed line; of several series the means by step, whatever the axis is."""
+    """Return the reported curve and its smoothed line; of several series the means by step, on any axis."""
     if len(trace.drawn) == 1:
         curve, line = _one_curve(trace.drawn[0], trace.name, view, bins, strength)
         return joined(curve), joined(line)
@@ -243,7 +229,7 @@ def _one_curve(series: Series, name: str, view: View, bins: int, strength: int) 
 
 
 def _moved(layer: Layer, x: Floats) -> Layer:
-    """A layer at other places, without what has none."""
+    """Return a layer at other places, without points that have none."""
     there = ~np.isnan(x)
     return replace(layer, x=x) if there.all() else replace(cut(layer, there), x=x[there])
 
@@ -255,20 +241,13 @@ def _scaled(curve: Curve, factor: float) -> Curve:
 
 
 def without_pauses(run: RunSeries, series: Series, view: View, layers: list[Layer]) -> list[Layer]:
-    """On the time axis, nothing is drawn while the run was not going.
-
-    Args:
-        run: Knows when it was launched.
-        series: What the layers are made of.
-        view: On which axis.
-        layers: As made.
-    """
+    """Leave out, on the time axis, the times when the run was not going; the layers are made of `series`."""
     gaps = run.pauses(series, view.low, view.high) if view.axis == "ts" else []
     return [broken(layer, gaps) for layer in layers] if gaps else layers
 
 
 def joined(curve: Curve) -> Curve:
-    """A curve without the gaps between values that stand alone.
+    """Return a curve without the gaps between values that stand alone.
 
     A script that reports one metric at every step and another at every tenth has nine rows without a value between
     two of the other's. A gap between stretches of values stays.
@@ -286,36 +265,35 @@ def joined(curve: Curve) -> Curve:
 
 
 def by_time(run: RunSeries, curve: Curve) -> Curve:
-    """A curve over steps where they have a time; a rank may have reached steps that the longest one never did."""
+    """Return a curve over time; a rank may have reached steps that the longest one never did, without a time."""
     x = run.time_positions(curve.x)
     there = ~np.isnan(x)
     return Curve(x[there], curve.low[there], curve.high[there], curve.mean[there], curve.width)
 
 
 def steps_in(run: RunSeries, view: View) -> tuple[float, float] | None:
-    """The steps that a view shows; None while there is none."""
+    """Steps in a view; None while there is none."""
     return (view.low, view.high) if view.axis == "step" else run.steps_of(view.low, view.high)
 
 
 def rows_in(series: Series, view: View) -> int:
-    """How many rows of a series a view shows."""
     first, last = series.rows_between(view.axis, view.low, view.high)
     return last - first
 
 
 def value_of(series: Series, name: str, view: View) -> float | None:
-    """The value at the crosshair, or the newest without one."""
+    """Value at the crosshair, or the newest without one."""
     return series.last(name) if view.cursor is None else series.value_at(name, view.axis, view.cursor)
 
 
 def mean_of_values(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are known; None where none is."""
+    """Mean of the known values; None where none is."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def _stroke_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
-    """What the curve of a label shows at the crosshair: the value before it, where values stand alone."""
+    """Return the drawn value at the crosshair: the value before it, where values stand alone."""
     curve = next((one for one in layers if isinstance(one, Strokes) and one.label == label), None)
     place = -1 if curve is None or cursor is None else int(np.searchsorted(curve.x, cursor, "right")) - 1
     if curve is None or place < 0:

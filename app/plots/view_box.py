@@ -24,10 +24,6 @@ class PlotView(pyqtgraph.ViewBox):
 
     Shift+wheel, a sideways wheel and a middle drag move. Views that are linked show the same time at any width:
     pyqtgraph's own link lines up what lies above each other on the screen, so that a narrower plot shows less.
-
-    Signals:
-        fit_requested: Everything is to be shown.
-        menu_requested: The chart's menu, at a place on the screen.
     """
 
     fit_requested = Signal()
@@ -39,7 +35,6 @@ class PlotView(pyqtgraph.ViewBox):
         self.disableAutoRange()
 
     def show_values(self, low: float, high: float) -> None:
-        """Sets the value range; one that is shown already costs nothing."""
         if self.viewRange()[1] != [low, high]:
             self.setRange(yRange=(low, high), padding=0, disableAutoRange=False)
 
@@ -70,7 +65,7 @@ class PlotView(pyqtgraph.ViewBox):
         self.sigRangeChangedManually.emit([True, False])
 
     def zoom_by_hand(self, factor: float, around: float | None = None) -> None:
-        """Shows `factor` times as much, with `around` (or the middle) staying where it is."""
+        """Shows `factor` times as much around a place that stays, or around the middle."""
         low, high = self.viewRange()[0]
         self.scaleBy(x=factor, center=((low + high) / 2 if around is None else around, 0.0))
         self.sigRangeChangedManually.emit([True, False])
@@ -83,7 +78,7 @@ class PlotView(pyqtgraph.ViewBox):
             super().mouseDragEvent(event, axis=axis)
 
     def updateScaleBox(self, start: QPointF, end: QPointF) -> None:
-        """Shows the rectangle that is being dragged: as high as the plot while flat, as wide while narrow."""
+        """Shows the dragged rectangle: as high as the plot while flat, as wide while narrow."""
         chosen = QRectF(QPointF(start), QPointF(end)).normalized()
         chosen.setCoords(
             max(0.0, chosen.left()), max(0.0, chosen.top()),
@@ -102,7 +97,7 @@ class PlotView(pyqtgraph.ViewBox):
         super().updateScaleBox(chosen.topLeft(), chosen.bottomRight())
 
     def showAxRect(self, chosen: QRectF, **_more: Any) -> None:
-        """Zooms to the rectangle that was dragged; values only where it is tall, time only where it is wide."""
+        """Zooms to the dragged rectangle; values only where it is tall, time only where it is wide."""
         # Measured before anything is shown: the chart fits its values to another part as soon as that is set.
         (first, last), (low, high) = self.viewRange()
         chosen = chosen.normalized()

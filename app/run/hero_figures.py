@@ -30,11 +30,9 @@ _LAST: Final = ("lr", "grad_norm", "loss_scale", "micro_batch")
 
 @dataclass(frozen=True, slots=True)
 class HeroFigure:
-    """One figure, as it is shown.
+    """One figure of the header.
 
     Attributes:
-        label: What it is called.
-        value: The number.
         note: Its unit and how it changes: "tok/s", "↓ 0.04", "best at 450".
         trend: "better" or "worse" where the change is one of them; else empty.
         tip: For a tooltip and screen readers; empty: nothing more to say.
@@ -48,13 +46,7 @@ class HeroFigure:
 
 
 def heroes_of(named: Sequence[Hero], series: RunSeries, *, is_script: bool) -> Sequence[Hero]:
-    """The heroes that a run shows: those of its recipe, or for a script what it reports.
-
-    Args:
-        named: Of the recipe.
-        series: What the run reported.
-        is_script: The run is a script, whose metrics no recipe names.
-    """
+    """Return the heroes of the run's recipe; for a script, whose metrics no recipe names, those that it reports."""
     if not is_script:
         return named or DEFAULT_HEROES
     reported = set(series.evals.columns).union(*(series.rank(rank).columns for rank in series.ranks()))
@@ -70,15 +62,7 @@ def heroes_of(named: Sequence[Hero], series: RunSeries, *, is_script: bool) -> S
 def hero_figures(
     heroes: Sequence[Hero], series: RunSeries, state: RunState, names: RankNames, now: float
 ) -> tuple[HeroFigure, ...]:
-    """The figures of a run's heroes.
-
-    Args:
-        heroes: As `heroes_of` gives them.
-        series: What the run reported.
-        state: Of the run.
-        names: What its devices are called.
-        now: Unix seconds.
-    """
+    """Return the figures of `heroes_of`; `now` is in Unix seconds."""
     return tuple(_figure(hero, series, state, names, now) for hero in heroes)
 
 
@@ -98,7 +82,7 @@ def _figure(hero: Hero, series: RunSeries, state: RunState, names: RankNames, no
 
 
 def _of_steps(hero: Hero, ranks: Sequence[Series]) -> HeroFigure:
-    """The last value, and by how much the mean of the newest steps differs from that of the steps before."""
+    """Compare the mean of the newest steps with that of the steps before."""
     value = last_value(hero.metric, [rank.last(hero.metric) for rank in ranks])
     if metric(hero.metric).is_rate:
         figure, prefix = scaled(value)
@@ -115,7 +99,7 @@ def _of_steps(hero: Hero, ranks: Sequence[Series]) -> HeroFigure:
 
 
 def _recent(series: Series, name: str) -> tuple[float, float, float]:
-    """The mean of the newest steps, of those before, and by how much two such means differ by chance."""
+    """Return the mean of the newest steps, the mean of those before, and the difference that may be chance."""
     rows: Floats = series.columns[name].read(max(0, series.rows - 2 * RECENT_ROWS), series.rows)
     known = rows[~np.isnan(rows)]
     half = min(RECENT_ROWS, max(1, len(known) // 2))
@@ -134,7 +118,7 @@ def _mean_of(values: Sequence[float]) -> float:
 
 
 def _change(value: float, before: float, noise: float, better: str) -> tuple[str, str]:
-    """The change as text, "↓ 0.04", and whether it is for the better; nothing where it may be chance."""
+    """Return the change as text ("↓ 0.04") and its trend; two empty texts where it may be chance."""
     change = value - before
     if math.isnan(change) or abs(change) <= max(noise, LEAST_CHANGE * max(abs(value), abs(before))):
         return "", ""
@@ -143,7 +127,7 @@ def _change(value: float, before: float, noise: float, better: str) -> tuple[str
 
 
 def _of_evaluations(hero: Hero, evaluating: Sequence[Series]) -> HeroFigure:
-    """The newest evaluation (of ranks that evaluate by themselves: their mean), and which one was the best."""
+    """Show the newest evaluation (the mean of ranks that evaluate by themselves) and the best one."""
     values, steps = (np.concatenate([_whole(evals, name) for evals in evaluating]) for name in (hero.metric, "step"))
     known = ~np.isnan(values)
     order = np.argsort(steps[known], kind="stable")
@@ -166,7 +150,7 @@ def _whole(series: Series, name: str) -> Floats:
 
 
 def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) -> HeroFigure:
-    """Of the fullest device: now while the run is live, else at its peak."""
+    """Show the fullest device: now while the run is live, else at its peak."""
     fullest: tuple[float, float, float, str] | None = None
     for uuid in state.devices:
         samples = series.device(uuid)
@@ -197,7 +181,7 @@ def _checkpoint(hero: Hero, series: RunSeries, state: RunState, now: float) -> H
 
 
 def ago(seconds: float) -> str:
-    """How long ago in its largest unit: "now", "1 min ago", "3 h ago"."""
+    """A time span in its largest unit: "now", "1 min ago", "3 h ago"."""
     if seconds < 60:
         return "now" if seconds < 10 else f"{int(seconds) // 10 * 10} s ago"
     if seconds < 3600:

@@ -28,7 +28,7 @@ _TONES: Final = {"better": "success", "worse": "warning"}
 
 
 def shortened(note: str, fits: Callable[[str], bool]) -> str:
-    """As many whole parts of a note as fit; the tooltip has all of it."""
+    """Drop parts from the end of a note until it fits; the tooltip has all of it."""
     while note and not fits(note):
         note = note[: max(0, *(note.rfind(sign) for sign in _PART_SIGNS))]
     return note
@@ -45,7 +45,6 @@ class HeroTile(QWidget):
         self._name()
 
     def show_figure(self, figure: HeroFigure) -> None:
-        """Shows another figure; draws only what changed."""
         if figure != self.figure:
             self.figure = figure
             self._name()
@@ -65,7 +64,7 @@ class HeroTile(QWidget):
         return QSize(LEAST_WIDTH, self.sizeHint().height())
 
     def fitting_size(self) -> int:
-        """Which of `SIZES` lets the value fit; the last one where none does."""
+        """Return the index of the first of `SIZES` that lets the value fit, else of the last."""
         room = self.width() - 2 * MARGIN
         for place, size in enumerate(SIZES):
             if QFontMetrics(self._value_font(size)).horizontalAdvance(self.figure.value) <= room:
@@ -73,7 +72,6 @@ class HeroTile(QWidget):
         return len(SIZES) - 1
 
     def set_size(self, place: int) -> None:
-        """Draws the value in one of `SIZES`."""
         if place != self._size:
             self._size = place
             self.update()
@@ -155,7 +153,6 @@ class HeroTiles(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Draws all values in the size that fits the widest."""
         shown = [tile for tile in self.tiles if not tile.isHidden()]
         size = max((tile.fitting_size() for tile in shown), default=0)
         for tile in shown:

@@ -27,19 +27,16 @@ BUSY_POLL_S: Final = 0.1
 
 
 class LaunchController(QObject):
-    """Does one thing at a time that changes runs, and says how it went.
+    """Starts, stops and resumes runs, one at a time.
 
-    What it does is imported where it is done, in the background: the window opens without it.
+    Imports stand where they are used, in the background: the window opens without them.
 
     Signals:
         busy_changed: What is being done ("starting a run"), or empty.
         started: The folder of a run that was started or resumed.
         noted: Things to know about a run that was started, though they stop nothing.
-        start_failed: Why nothing was started.
         stop_asked: The folder of a run whose host took note.
-        stop_failed: Why the host could not be told.
         planned: A `ResumePlan`, or a `MovePlan` where another machine has part in it.
-        plan_failed: Why it cannot be resumed so.
         progressed: What is sent to another machine, or fetched from it, as a sentence.
     """
 
@@ -60,12 +57,7 @@ class LaunchController(QObject):
         self.busy = ""
 
     def start(self, run: ResolvedRun, name: str = "") -> None:
-        """Checks everything that can be known beforehand, then starts the run's host.
-
-        Args:
-            run: What is trained.
-            name: What the run is called in its notes; empty: its own name.
-        """
+        """Checks everything that can be known beforehand, then starts the run's host; `name` goes into its notes."""
         runs_dir = self.runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
@@ -118,11 +110,11 @@ class LaunchController(QObject):
         available: Sequence[Device],
         machine: Machine | None = None,
     ) -> None:
-        """Finds out what resuming would do; a newer request makes an older one's answer void.
+        """Plans a resume; a newer request makes an older one's answer void.
 
         Args:
             text: A run, or a state file.
-            changes: As `plan_resume` takes them; `accept_code` among them says that the person trusts the run's code.
+            changes: As for `plan_resume`; `accept_code` among them: the person trusts the run's code.
             available: This machine's devices.
             machine: Where it will train; None: on this computer.
         """
@@ -167,7 +159,7 @@ class LaunchController(QObject):
         available: Sequence[Device],
         say: Callable[[RankdeckError], None],
     ) -> None:
-        """Plans and resumes in one; `say` shows why not. The other arguments are those of `plan`."""
+        """Plans and resumes in one. `say` shows an error; the other arguments are those of `plan`."""
         runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
 
         def work() -> tuple[Path, tuple[str, ...]]:
@@ -216,7 +208,7 @@ class LaunchController(QObject):
 
 
 def _moving(text: str, runs_dir: Path, machine: Machine | None) -> RunStore | None:
-    """The run that `text` names, where it or its devices are another machine's."""
+    """Return the run that `text` names, where it or its devices are another machine's."""
     from core.errors import RunNotFoundError
     from core.machines.moving import machine_of
     from core.run_folder.store import find_run
@@ -240,7 +232,7 @@ def _resumed_here(plan: ResumePlan) -> RunStore:
 
 
 def _with_absolute_options(run: ResolvedRun) -> ResolvedRun:
-    """The run with a script's places made absolute: its host lives in another folder."""
+    """Make a script's paths absolute: its host works in another folder."""
     from core.recipes.user_script import RECIPE, with_absolute_places
 
     if run.recipe.name != RECIPE:

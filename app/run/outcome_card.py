@@ -22,11 +22,7 @@ NARROW: Final = 760
 
 
 class OutcomeLine(QWidget):
-    """How a run went that went well, and where its model is. It takes the place of the progress, so nothing moves.
-
-    Attributes:
-        show_folder, copy_path, show_log: What can be done with it, as chips.
-    """
+    """The outcome of a successful run and its model, in the place of the progress, so that nothing moves."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +41,7 @@ class OutcomeLine(QWidget):
         self.hide()
 
     def show_outcome(self, outcome: RunOutcome, model: ModelFile | None) -> None:
-        """Shows how it went; the folder's buttons wait for the model that is still looked for."""
+        """Shows the outcome; the folder's buttons wait for the model that is still looked for."""
         self.title.set_full_text(outcome.title)
         made = "" if model is None else f"{model.head} {model.folder}"
         self.model.set_full_text(" · ".join(part for part in (outcome.text, made) if part))
@@ -64,12 +60,10 @@ class OutcomeCard(Message):
     It has no Resume button: the header's is in sight, and two would ask which is the right one.
 
     Attributes:
-        line: What is said of a run that went well, for its header.
+        line: The outcome of a successful run, for its header.
 
     Signals:
         log_requested: The name of the log that says more; empty: any.
-        folder_requested: Show the model's folder.
-        copy_requested: The path of the model, to be copied.
         balance_requested: Stop the run, and resume it with load balancing.
         smaller_batch_requested: Stop the run, and resume it with this micro-batch and accumulation.
     """
@@ -101,13 +95,9 @@ class OutcomeCard(Message):
         self.close_button.clicked.connect(self._on_dismissed)
 
     def show_outcome(self, outcome: RunOutcome | None, word: str) -> None:
-        """Shows how the run ended, why it failed, or that it fell back to one device.
+        """Shows the end, the failure or the fallback of a run in state `word`.
 
-        Said once: a card that was dismissed stays away until the run's state changes.
-
-        Args:
-            outcome: None: there is nothing to tell.
-            word: The run's state.
+        A card that was dismissed stays away until the state changes.
         """
         if outcome is None:
             self._key = ()
@@ -127,13 +117,12 @@ class OutcomeCard(Message):
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:
-        """Shows the model that training made, also while it is being looked for; None for none."""
+        """Shows the model that training made, with a size or while it is looked for; None for none."""
         self.model = model
         if self.outcome is not None:
             self._show_all(self.outcome)
 
     def forget(self) -> None:
-        """Another run is shown."""
         self._key = self._dismissed = ()
         self.clear()
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.threads.background import Operation, OperationRunner
 from app.widgets.notice_bar import Step
 from app.widgets.open_outside import open_path
-from core.config.launch_kinds import LAUNCH_KINDS, SUFFIXES
 from core.export import KINDS
 from core.run_folder.store import RunStore
 
@@ -26,18 +24,6 @@ if TYPE_CHECKING:
     from app.widgets.floating_notice import FloatingNotice
     from core.errors import RankdeckError
     from core.export.export import Exported
-
-
-_TITLES: Final = {**KINDS, **LAUNCH_KINDS}
-
-
-def asked_place(parent: QWidget, run_dir: Path, kind: str) -> Path | None:
-    """Where the user wants a launch file; None where the dialog is cancelled."""
-    title = LAUNCH_KINDS[kind]
-    offered = str(Path.home() / f"{run_dir.name}{SUFFIXES[kind]}")
-    filters = f"{title[0].upper()}{title[1:]} (*{SUFFIXES[kind]})"
-    chosen, _ = QFileDialog.getSaveFileName(parent, f"Save {title}", offered, filters)
-    return Path(chosen) if chosen else None
 
 
 class RunFilesController(QObject):
@@ -84,23 +70,14 @@ class RunFilesController(QObject):
             self.export(self._showing.run_dir, kind)
 
     def export(self, run_dir: Path, kind: str) -> None:
-        """Exports a run; does nothing while just this export of it is under way. For a launch file it asks where."""
+        """Exports a run; does nothing while just this export of it is under way."""
         key = (run_dir, kind)
         if key in self._going:
             return
-        place = None
-        if kind in LAUNCH_KINDS:
-            place = asked_place(self._notice.window(), run_dir, kind)
-            if place is None:
-                return
 
         def work() -> Exported:
-            from core.export.export import Exported, export_run  # here: the window opens without it
-            from core.launch.launch_files import export_launch_file
+            from core.export.export import export_run  # here: the window opens without it
 
-            if place is not None:  # the dialog has asked before it replaces a file
-                path, details = export_launch_file(RunStore.open(run_dir), kind, place, overwrite=True)
-                return Exported(kind, path, details)
             return export_run(RunStore.open(run_dir), kind, cancelled=self._closing.is_set)
 
         def done(made: Exported) -> None:
@@ -108,7 +85,7 @@ class RunFilesController(QObject):
             folder = made.path if made.path.is_dir() else made.path.parent
             text = "\n".join((str(made.path), *made.details))
             step = Step("Open &folder", lambda: open_path(folder, self._notice))
-            self._notice.say("success", f"Exported {run_dir.name}: {_TITLES[made.kind]}", text, step)
+            self._notice.say("success", f"Exported {run_dir.name}: {KINDS[made.kind]}", text, step)
 
         def failed(error: RankdeckError) -> None:
             from core.export.lines import ExportCancelledError
@@ -118,9 +95,9 @@ class RunFilesController(QObject):
                 self._notice.show_error(error)
 
         self._going.add(key)
-        self._notice.say("info", f"Exporting {run_dir.name}", f"{_TITLES[kind]} …")
+        self._notice.say("info", f"Exporting {run_dir.name}", f"{KINDS[kind]} …")
         self._runner.run(Operation(work, done, failed))
 
     def close(self) -> None:
-        """Ends the exports that can be ended; what is half made is removed."""
+        """Ends the exports that can be ended; unfinished files are removed."""
         self._closing.set()

@@ -6,17 +6,16 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
-from PySide6.QtWidgets import QLabel, QMenu, QProgressBar, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QProgressBar, QSizePolicy, QStackedWidget, QWidget
 
 from app.run.hero_tiles import HeroTiles
 from app.run.run_summary import RunSummary, progress_text
-from app.run.run_title import RunTitle
 from app.style.fonts import tabular
 from app.style.icons import icon
 from app.style.palette import STATE_TONES
-from app.widgets.build import bold_label, lay_column, lay_row, named
+from app.widgets.build import TITLE_SCALE, bold_label, lay_column, lay_row, named
 from app.widgets.buttons import ActionButton, OutlinedButton, PrimaryActionButton
 from app.widgets.card import Badge, Card
 from app.widgets.elided_label import ElidedLabel
@@ -33,21 +32,29 @@ NARROW: Final = 700
 _REST: Final = "00 m 00 s left · ends Wed 00:00"
 # After these, resuming is what a person comes for.
 _RESUMED_FIRST: Final = ("failed", "interrupted")
+_LEAST_TITLE: Final = 96
+
+
+class RunTitle(ElidedLabel):
+    """The run's name as a heading that is as wide as its text, or as the room."""
+
+    def __init__(self) -> None:
+        super().__init__(mode=Qt.TextElideMode.ElideMiddle)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        font = self.font()
+        font.setBold(True)
+        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
+        self.setFont(font)
+
+    def sizeHint(self) -> QSize:
+        return super().sizeHint() + QSize(4, 0)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(_LEAST_TITLE, self.sizeHint().width()), super().minimumSizeHint().height())
 
 
 class RunHeader(Card):
-    """Everything about the run that is shown, at a glance; nothing moves while its figures run.
-
-    Args:
-        actions: Of the window.
-        menu: More of them, behind three dots.
-        exports: What the run can be exported as.
-
-    Signals:
-        renamed: The run's new name.
-    """
-
-    renamed = Signal(str)
+    """Everything about the run that is shown, at a glance; nothing moves while its figures run."""
 
     def __init__(self, actions: Actions, menu: QMenu, exports: QMenu, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,8 +62,8 @@ class RunHeader(Card):
         self._texts: tuple[str, str] | None = None
         self._notes: tuple[str, ...] = ()
         self._actions = actions
-        self.title = RunTitle(actions)
-        self.title.renamed.connect(self.renamed)
+        self.title = RunTitle()
+        self._pencil = ActionButton(actions.rename, bare=True)
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
         self.state = Badge()
@@ -71,10 +78,6 @@ class RunHeader(Card):
         self.rest.setFont(tabular(self.rest.font()))
         self.rest.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         self.rest.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.job = ElidedLabel()
-        self.job.setAccessibleName("Slurm job")
-        self.job.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.job.hide()
         self.heroes = HeroTiles()
         self._make_buttons(menu, exports)
         self._lay_out()
@@ -97,31 +100,34 @@ class RunHeader(Card):
 
     def _lay_out(self) -> None:
         who = lay_row(
-            None, self.title, self._icon, self.state, self.about, self.stop, self.resume, self.resume_first,
-            self.export, self.more, spacing=8, grow=self.about,
+            None, self.title, self._pencil, self._icon, self.state, self.about, self.stop, self.resume,
+            self.resume_first, self.export, self.more, spacing=8, grow=self.about,
         )  # fmt: skip
         self._progress = QWidget()
         lay_row(self._progress, self.bar, self.steps, self.rest, spacing=12, grow=self.bar)
         self._outcome: QWidget | None = None
-        self._column = lay_column(self, who, self._progress, self.job, self.heroes, spacing=8, margins=(16, 12, 12, 12))
+        self._place = QStackedWidget()
+        self._place.addWidget(self._progress)
+        lay_column(self, who, self._place, self.heroes, spacing=8, margins=(16, 12, 12, 12))
 
     def place_outcome(self, line: QWidget) -> None:
         """Gives a line the place of the progress, whose height it has, while it is shown."""
         self._outcome = line
-        self._progress.setFixedHeight(line.height())
-        self._column.insertWidget(2, line)
+        self._place.setFixedHeight(line.height())
+        self._place.addWidget(line)
         line.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self._outcome and event.type() in (QEvent.Type.ShowToParent, QEvent.Type.HideToParent):
-            self._progress.setHidden(event.type() == QEvent.Type.ShowToParent)
+            is_shown = event.type() == QEvent.Type.ShowToParent
+            self._place.setCurrentWidget(self._outcome if is_shown else self._progress)
         return super().eventFilter(watched, event)
 
     def show_name(self, name: str) -> None:
-        self.title.show_name(name)
+        self.title.set_full_text(name)
+        self.title.setAccessibleName(f"Run {name}")
 
     def show_summary(self, summary: RunSummary) -> None:
-        """Shows a run's state and how far it is."""
         steps, rest = texts = progress_text(summary, time.time())
         if (summary, texts) == (self._summary, self._texts):
             return
@@ -150,10 +156,7 @@ class RunHeader(Card):
         self._place_texts()
 
     def _place_texts(self) -> None:
-        """Gives steps and time left a size that stays while they run, so that the bar beside them does.
-
-        A label of fixed width and height asks for no new layout of the whole window with each text.
-        """
+        """Gives steps and time left a fixed size, so that new texts ask for no new layout of the window."""
         total, metrics = self._summary.total_steps, self.steps.fontMetrics()
         steps = f"{count(total)} / {count(total)}" if total else self.steps.text()
         self.steps.setFixedSize(metrics.horizontalAdvance(steps), metrics.height())
@@ -161,16 +164,11 @@ class RunHeader(Card):
         widest = max(metrics.horizontalAdvance(text) for text in (self.rest.full_text, _REST if live else ""))
         self.rest.setFixedSize(min(widest + 2, self.width() * 2 // 5), metrics.height())
 
-    def show_job(self, text: str) -> None:
-        """Shows the state of the run's Slurm job; empty: the run has none that matters."""
-        self.job.set_full_text(text)
-        self.job.setVisible(bool(text))
-
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
         self.heroes.show_figures(figures)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """How the devices share the work, as the tooltip of what the run is."""
+        """Shows notes on how devices share the work as a tooltip."""
         self._notes = tuple(notes)
         tip = "\n".join(part for part in (self._summary.about, *self._notes) if part)
         if tip != self.about.toolTip():

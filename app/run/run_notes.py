@@ -36,7 +36,7 @@ class RunNotes:
         self._first: Event | None = None
 
     def of(self, run: RunSeries) -> tuple[str, ...]:
-        """The newest attempt's notes, a sentence each; empty while nothing was reported."""
+        """Return notes on the newest attempt, a sentence each."""
         events = run.events
         first = events[0] if events else None
         if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
@@ -62,21 +62,21 @@ class RunNotes:
 
     @property
     def slowed(self) -> Event:
-        """The alert about a device that the others wait for now; empty for none."""
+        """The alert about a device that the others wait for now, or an empty one."""
         return self._alerts.get("straggler", {}) if self._newest.get("straggler", {}).get("ranks") else {}
 
     @property
     def pressing(self) -> Event:
-        """The alert about what keeps the run from its work now, or soon will; empty where there is none."""
+        """The alert about a problem that keeps the run from its work now or soon, or an empty one."""
         return next((self._alerts[kind] for kind in PRESSING if kind in self._alerts), self.slowed)
 
     @property
     def stopping(self) -> Event:
-        """The alert that says why the run ends by itself; empty where it does not."""
+        """The alert that says why the run ends by itself, or an empty one."""
         return next((self._alerts[kind] for kind in STOPPING if kind in self._alerts), {})
 
     def waits(self, names: RankNames) -> dict[str, str]:
-        """For which device the others wait now and how long, by the UUID of those that wait."""
+        """Return a sentence for each waiting device, by its UUID: for whom it waits and how long."""
         event = self._newest.get("straggler", {})
         late, shares = event.get("ranks"), event.get("waits")
         if not late or not isinstance(late, list) or not isinstance(shares, Mapping):
@@ -113,7 +113,6 @@ def _model(event: Event) -> str:
 
 
 def _memory(predicted: object, peak: int) -> str:
-    """Of the device that needs most."""
     parts = [f"{memory_size(predicted)} predicted"] if isinstance(predicted, int) else []
     parts += [f"{memory_size(peak)} measured"] if peak else []
     if isinstance(predicted, int) and peak:
@@ -122,7 +121,7 @@ def _memory(predicted: object, peak: int) -> str:
 
 
 def _time(launch: Event, run: RunSeries) -> str:
-    """Seconds of a step and speed-up, predicted before the start beside what was achieved."""
+    """Predicted and achieved seconds of a step, and speed-up."""
     predicted_s, predicted, one = (
         value if isinstance(value := launch.get(name), int | float) else None
         for name in ("predicted_step_s", "predicted_speedup", "one_samples_per_s")
@@ -142,7 +141,7 @@ def _time(launch: Event, run: RunSeries) -> str:
 
 
 def _achieved(run: RunSeries) -> tuple[float | None, float | None]:
-    """Mean seconds of the newest steps, and the samples a second of all ranks; None before there are enough."""
+    """Return the mean seconds of the newest steps and the samples a second of all ranks; None while too few."""
     import numpy as np  # here: the window is painted before it is loaded
 
     means: list[float] = []
@@ -172,7 +171,7 @@ def _straggler(event: Event) -> str:
 
 
 def _meetings(event: Event) -> str:
-    """From the line at the run's end; what is sent meanwhile stands next to the sync interval and in the step time."""
+    """Read the line at the run's end; until then the sync interval and the step time say it."""
     rounds, size, wait_s = event.get("rounds"), event.get("bytes"), event.get("wait_s")
     if isinstance(rounds, int) and isinstance(size, int | float) and isinstance(wait_s, int | float):
         times = "once" if rounds == 1 else f"{rounds:,} times"

@@ -32,10 +32,7 @@ class RunOutcome:
 
     Attributes:
         kind: "success", "error" or "warning".
-        text: Cause and next step.
         log: Name of the log that says more ("rank1.log"); None where no single process is to blame.
-        has_log: A next step is to look into the log.
-        balances: A next step is to stop it and resume it with load balancing.
         smaller_batch: A next step is to stop it and resume it with this micro-batch and accumulation.
     """
 
@@ -53,8 +50,6 @@ class ModelFile:
     """The model that training made.
 
     Attributes:
-        name: Of the file.
-        folder: Where it is.
         size_bytes: How large it is; None while it is still looked for.
     """
 
@@ -68,7 +63,7 @@ class ModelFile:
 
     @property
     def head(self) -> str:
-        """The text before the folder: "model.safetensors, 3.4 MB, in"."""
+        """ "model.safetensors, 3.4 MB, in", to stand before the folder."""
         return f"{self.name}, {byte_size(self.size_bytes)}, in"
 
 
@@ -79,14 +74,9 @@ def run_outcome(
     pressing: Mapping[str, Any] = NOTHING,
     stopping: Mapping[str, Any] = NOTHING,
 ) -> RunOutcome | None:
-    """How a run ended, or what a person must know of a live one; None when there is nothing to tell.
+    """Return the end of a run, or a problem of a live one; None when there is nothing to tell.
 
-    Args:
-        state: Of the run.
-        series: What it reported.
-        heroes: Its figures: the first of them that evaluations measure says what was best.
-        pressing: The alert about what is wrong with a live run now; empty where nothing is.
-        stopping: The alert that says why it ended by itself; empty where it did not.
+    `pressing` is the alert about a present problem, `stopping` the one that says why the run ended by itself.
     """
     error = state.error or {}
     text = sentences(cause_and_step(error), _saved_text(state, series))
@@ -115,7 +105,6 @@ def run_outcome(
 
 
 def _pressed(state: RunState, alert: Mapping[str, Any]) -> RunOutcome:
-    """Outcome text for an alert about a live run."""
     text = cause_and_step({name: str(alert.get(name) or "") for name in ("cause", "next_step", "window_step")})
     balances = state.mode == Mode.DDP and bool(alert.get("gain"))
     hangs = alert.get("kind") == "hang"
@@ -130,7 +119,7 @@ def _pressed(state: RunState, alert: Mapping[str, Any]) -> RunOutcome:
 def _stopped_by_itself(
     state: RunState, series: RunSeries, heroes: Sequence[Hero], alert: Mapping[str, Any]
 ) -> RunOutcome:
-    """A rule has stopped the run: that it is good enough or has used its time, or that the disk is nearly full."""
+    """Say why a run ended by itself: it is good enough, has used its time, or the disk is nearly full."""
     if str(alert.get("kind", "")).startswith("disk"):
         text = sentences(state.stopped_by, alert.get("next_step"))
         return RunOutcome("warning", "Stopped before the disk was full", text, has_log=False)
@@ -139,14 +128,14 @@ def _stopped_by_itself(
 
 
 def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
-    """How long a finished run took, and its best or last value: "Finished in 9 m 50 s. Best validation loss …"."""
+    """ "Finished in 9 m 50 s. Best validation loss …"."""
     took = seconds_run(series)
     first = f"Finished in {duration(took)}." if took is not None else "Finished."
     return sentences(first, best_text(series, heroes))
 
 
 def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
-    """The best evaluation, or the last value of the first hero where there was none; empty where neither is known."""
+    """Return the best evaluation, or the last value of the first hero; empty where neither is known."""
     for hero in heroes:
         evaluating = [e for e in series.evaluations().values() if {hero.metric, "step"} <= e.columns.keys()]
         if not hero.better or not evaluating:
@@ -166,7 +155,6 @@ def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
 
 
 def _inside(label: str) -> str:
-    """A hero's label inside a sentence."""
     return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
@@ -176,7 +164,6 @@ def cause_and_step(error: Mapping[str, str]) -> str:
 
 
 def _saved_text(state: RunState, series: RunSeries) -> str:
-    """Where a resumed run would continue."""
     saved = [mark for mark in series.marks if mark.kind == "checkpoint"]
     return (
         f"The newest checkpoint is at step {int(saved[-1].step):,}." if saved and state.checkpoint is not None else ""
@@ -184,7 +171,7 @@ def _saved_text(state: RunState, series: RunSeries) -> str:
 
 
 def _fallen_back(state: RunState) -> tuple[str, str]:
-    """The title of what it fell back to, and what was asked for."""
+    """Return the title of a fallback, and the mode that was asked for."""
     if state.world_size == 1:
         return "Continuing on one device" if state.is_live else "Fell back to one device", "all devices"
     if state.mode == Mode.INDEPENDENT:
@@ -194,6 +181,6 @@ def _fallen_back(state: RunState) -> tuple[str, str]:
 
 
 def _log_in(text: str) -> str | None:
-    """The log that a text names: logs/rank1.log, or "rank 1" in runs of early versions."""
+    """Return the log that a text names: logs/rank1.log, or "rank 1" in runs of early versions."""
     found = re.search(r"\brank ?(\d+)", text, re.IGNORECASE)
     return f"rank{found[1]}.log" if found else None

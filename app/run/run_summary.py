@@ -40,7 +40,6 @@ class RunSummary:
         epoch: As a person counts: a recipe's first is 1; a script's number is the one it printed.
         seconds_left: Estimated; None when not known.
         seconds_run: For how long it was at work, pauses left out; None when not known.
-        is_live: A host is at work on it.
     """
 
     word: str = ""
@@ -57,7 +56,7 @@ class RunSummary:
 
     @property
     def share(self) -> float | None:
-        """How much is done, 0..1, of the steps, or of a phase that says so; None when it is not known."""
+        """Share of the steps that is done, 0..1, or of a phase that says a percentage; None when not known."""
         if self.doing and (found := _PERCENT.search(self.doing)):
             return min(1.0, int(found[1]) / 100)
         if self.step is None or not self.total_steps or self.word == "starting":
@@ -66,17 +65,12 @@ class RunSummary:
 
     @property
     def is_preparing(self) -> bool:
-        """It is starting and does not say how far that is: importing torch, warming up."""
+        """True while the run starts without a known share: it imports torch, or warms up."""
         return self.is_live and self.word == "starting" and self.share is None
 
 
 def progress_text(summary: RunSummary, now: float) -> tuple[str, str]:
-    """How far a run is, and when it ends: ``("502 / 1,000", "3 m 36 s left · ends 14:32")``.
-
-    Args:
-        summary: Of the run.
-        now: Unix seconds.
-    """
+    """Steps, and time left: ``("502 / 1,000", "3 m 36 s left · ends 14:32")``; `now` is in Unix seconds."""
     steps = ""
     if summary.step is not None and (summary.step or not summary.doing):
         steps = f"{count(summary.step)} / {count(summary.total_steps)}" if summary.total_steps else count(summary.step)
@@ -99,14 +93,9 @@ def summarise(
     recipe: str = "",
     title: str = "",
 ) -> RunSummary:
-    """A run's summary from its state and what its ranks reported.
+    """Summarise a run from its state and the series of its ranks.
 
-    Args:
-        state: As its host says it is.
-        series: What its ranks reported.
-        labels: What devices are called, by UUID (`device_label`).
-        recipe: The title of its recipe, for runs that have no name of their own.
-        title: What the header calls the run; what it says need not be said again.
+    `labels` are names of devices by UUID, `recipe` names a run without a name, `title` stands in the header already.
     """
     clock = series.clock()
     newest = clock.last("step")
@@ -129,7 +118,7 @@ def summarise(
 
 
 def seconds_run(series: RunSeries) -> float | None:
-    """For how long a run was at work, from its launch to its last step, pauses left out; None when not known."""
+    """Seconds from a run's launch to its last step, pauses left out; None when not known."""
     clock = series.clock()
     bounds = clock.bounds("ts")
     if bounds is None:
@@ -157,7 +146,7 @@ def _doing(state: RunState) -> str:
 
 
 def _place(state: RunState, labels: Mapping[str, str]) -> str:
-    """On what it trains: "DDP on 2 × H100"."""
+    """Devices and mode: "DDP on 2 × H100"."""
     names = [label_by_uuid(uuid, labels).rpartition(SEPARATOR)[2] for uuid in state.devices]
     mode = Mode.read(state.mode)
     if len(names) == 1:
@@ -168,7 +157,7 @@ def _place(state: RunState, labels: Mapping[str, str]) -> str:
 
 
 def devices_phrase(names: Sequence[str]) -> str:
-    """Devices of a run in a few words: "RTX 6000 Ada + RTX 4090", "8 × H100", "5 devices"."""
+    """ "RTX 6000 Ada + RTX 4090", "8 × H100", "5 devices"."""
     counted = Counter(names)
     if len(counted) > DEVICES_NAMED:
         return f"{len(names)} devices"

@@ -34,7 +34,7 @@ class ChartName:
 
 
 def names_in(events: Iterable[Event]) -> dict[str, str]:
-    """Printed name → chart, as the ranks of a run have told; also of names from which nothing could be charted."""
+    """Return the chart of each printed name that the ranks reported, also of names that cannot be charted."""
     found: dict[str, str] = {}
     for event in events:
         names = event.get("names")
@@ -44,7 +44,7 @@ def names_in(events: Iterable[Event]) -> dict[str, str]:
 
 
 def unread_numbers(events: Iterable[Event]) -> dict[str, str]:
-    """Printed name → its last numbers, where nothing that the run printed could be charted; else empty."""
+    """Return the last numbers of each printed name, where nothing that the run printed could be charted."""
     found: dict[str, str] = {}
     for event in events:
         numbers = event.get("numbers")
@@ -58,11 +58,11 @@ def unread_numbers(events: Iterable[Event]) -> dict[str, str]:
 
 
 def chart_names(chosen: Mapping[str, str], seen: Mapping[str, str]) -> list[ChartName]:
-    """Every name that was chosen for or seen, the chosen ones first.
+    """Return every chosen or seen name, the chosen ones first.
 
     Args:
-        chosen: What `core.recipes.user_script.parse_charts` gives.
-        seen: What `names_in` gives.
+        chosen: Of `core.recipes.user_script.parse_charts`.
+        seen: Of `names_in`.
     """
     known = [ChartName(printed, chart, True) for printed, chart in chosen.items()]
     return known + [ChartName(printed, chart, False) for printed, chart in seen.items() if printed not in chosen]

@@ -46,7 +46,7 @@ class BlockCache:
         self._summaries: OrderedDict[tuple[Path, int, int], Floats] = OrderedDict()
 
     def get(self, path: Path, block: int, rows: int) -> Floats:
-        """At least the first `rows` rows of a block, if the file has them; a file that is shorter gives fewer."""
+        """Return at least the first `rows` rows of a block; fewer where the file is shorter."""
         key = (path, block)
         kept = self._blocks.get(key)
         if kept is None or len(kept) < rows:
@@ -54,7 +54,7 @@ class BlockCache:
         return self._keep(self._blocks, key, kept)
 
     def summary(self, path: Path, block: int, width: int) -> Floats:
-        """Minima, maxima and means of a whole block's bins of `width` rows; rows that the file lacks are NaN."""
+        """Return minima, maxima and means of a block's bins of `width` rows; rows that the file lacks are NaN."""
         key = (path, block, width)
         kept = self._summaries.get(key)
         if kept is None:
@@ -72,7 +72,7 @@ class BlockCache:
         return values
 
     def forget(self, path: Path, from_row: int) -> None:
-        """Drops what is known of the blocks of a file that hold `from_row` or what comes after it."""
+        """Drops the blocks of a file from the one that holds `from_row` on."""
         for key in [k for k in self._blocks if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
             del self._blocks[key]
         for made in [k for k in self._summaries if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
@@ -108,21 +108,18 @@ class Column:
 
     @property
     def pyramid(self) -> Pyramid:
-        """Minima, maxima and means of bins; those of a file are made on first use."""
         if not self._has_bins:
             self.take_bins(self.file_bins())
         return self._pyramid
 
     @property
     def has_bins(self) -> bool:
-        """Whether `pyramid` is at hand without reading the file."""
         return self._has_bins
 
     def file_bins(self, begun: Pyramid | None = None) -> Pyramid:
-        """The bins of the rows that lie in the file, for `take_bins`. It changes nothing, so any thread may ask.
+        """Make the bins of the rows in the file, for `take_bins`; `begun` has the first of them.
 
-        Args:
-            begun: Those of the first rows, where they are known: it is continued.
+        It changes nothing, so any thread may ask.
         """
         made, whole = begun or Pyramid(), self._kept // BIN * BIN
         # Each slice lies where the one before it lay: to be given new memory takes longer than to read the file.
@@ -138,7 +135,7 @@ class Column:
         return made
 
     def take_bins(self, made: Pyramid) -> None:
-        """Keeps bins that `file_bins` made, also where rows were added or taken back meanwhile."""
+        """Keeps bins of `file_bins`, also where rows were added or taken back meanwhile."""
         if self._has_bins:
             return
         made.truncate(self.rows // BIN)
@@ -152,12 +149,8 @@ class Column:
     def rows(self) -> int:
         return self._kept + self._tail
 
-    @property
-    def rows_in_memory(self) -> int:
-        return self._tail
-
     def append(self, values: Floats) -> None:
-        """Adds rows at the end; work and memory grow by what is added, never by what is there."""
+        """Adds rows at the end, in time and memory that depend on the new rows alone."""
         at = 0
         while at < len(values):
             used = self._tail % CHUNK_ROWS
@@ -169,7 +162,7 @@ class Column:
             self._pyramid.extend(self.read(self._pyramid.bins * BIN, self.rows // BIN * BIN))
 
     def _chunk_for(self, used: int, more: int) -> Floats:
-        """The last chunk, with room for `more` rows behind those that it has; it doubles until it is a whole one."""
+        """Return the last chunk with room for `more` rows behind its own; it doubles up to a whole one."""
         if used == 0:
             self._chunks.append(np.empty(0))
         chunk = self._chunks[-1]
@@ -192,7 +185,7 @@ class Column:
             self._pyramid.truncate(rows // BIN)
 
     def adopt_file(self, path: Path, rows: int, cache: BlockCache) -> None:
-        """Lets go of rows in memory that the file holds by now (`rows` of them, counted from the first)."""
+        """Lets go of the first `rows` rows: the file holds them by now."""
         if not self._kept < rows <= self.rows:
             return
         rest = self.read(rows, self.rows)
@@ -203,7 +196,7 @@ class Column:
             self.append(rest)
 
     def read(self, start: int, stop: int) -> Floats:
-        """Rows ``[start, stop)`` as a new array. Rows that their file no longer has are NaN."""
+        """Return rows ``[start, stop)`` as a new array. Rows that their file no longer has are NaN."""
         start, stop = max(0, start), min(stop, self.rows)
         values = np.full(max(0, stop - start), np.nan)
         if start < self._kept and self._path is not None and self._cache is not None:
@@ -217,7 +210,7 @@ class Column:
         return values
 
     def summary(self, start: int, stop: int, width: int) -> Floats:
-        """Minima, maxima and means of bins of `width` rows: shape ``(3, (stop - start) // width)``.
+        """Return minima, maxima and means of bins: shape ``(3, (stop - start) // width)``.
 
         Args:
             start: First row; a multiple of `width`.
@@ -243,9 +236,9 @@ class Column:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _summary_from_start(self, stop: int, width: int) -> Floats:
-        """The bins of the width that was asked for last are kept: rows in memory do not change, only new ones come.
+        """Return bins from the first row on, and keep those of the width that was asked for last.
 
-        A chart that shows all of a run as it grows asks for them with each picture.
+        A chart that shows all of a growing run asks for them with each picture.
         """
         kept_width, kept = self._from_start
         known = kept.shape[1] * width if kept_width == width else 0
@@ -256,7 +249,7 @@ class Column:
         return kept[:, : stop // width]
 
     def _open_file(self) -> io.BufferedIOBase:
-        """The file, past the cache: all of it is read once. One that was removed has no rows."""
+        """Open the file past the cache: all of it is read once. A removed one has no rows."""
         if self._path is not None:
             with contextlib.suppress(OSError):
                 return cast(io.BufferedReader, open_binary(self._path, timeout_s=0))
@@ -274,7 +267,7 @@ class Column:
 
 
 def same_rows(one: Column, other: Column, first: int, last: int) -> bool:
-    """Whether two columns have the same numbers in rows ``[first, last)``, judged by whole bins."""
+    """True where two columns have the same numbers in rows ``[first, last)``, judged by whole bins."""
     begin, end = -(-first // BIN), last // BIN
     if begin >= end:
         return _is_same(one.read(first, last), other.read(first, last))
@@ -288,7 +281,6 @@ def _is_same(one: Floats, other: Floats) -> bool:
 
 
 def _fill(rows: Floats, file: io.BufferedIOBase) -> None:
-    """Reads the next rows of a file in place; those that it does not have are NaN."""
     count = 0
     with contextlib.suppress(OSError):
         count = file.readinto(rows.data.cast("B")) // rows.itemsize

@@ -20,9 +20,9 @@ VALUE: Final = "<f8"
 
 
 def write_bins(folder: Path, rows: int, names: Collection[str], output: BinaryIO) -> None:
-    """Writes the bins of the columns of these names in groups of `rows` rows or more, as `KeptBins` reads them.
+    """Write the bins of these columns in groups of at least `rows` rows, as `KeptBins` reads them.
 
-    Those that are kept already are continued.
+    Bins that are kept already are continued.
     """
     index = read_index(folder)
     if index is None:
@@ -76,7 +76,6 @@ def _pyramids(kept: KeptBins) -> dict[tuple[str, str], Pyramid]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the bins to the standard output."""
     folder, rows, *names = arguments
     write_bins(Path(folder), int(rows), names, sys.stdout.buffer)
     return 0

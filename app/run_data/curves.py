@@ -1,4 +1,4 @@
-"""From a series to what a plot draws: at most two bins a pixel.
+"""Curves of a plot, made from series: at most two bins a pixel.
 
 Bins lie on a fixed grid of rows (powers of two), not on the view's edges, so that a curve does not shimmer
 while it is moved. With fewer rows in view than pixels, every row is drawn as it is.
@@ -24,10 +24,7 @@ class Curve:
     """The drawn part of one column in one view.
 
     Attributes:
-        x: Position on the axis of each bin.
         low: Minimum of each bin; NaN where nothing was reported.
-        high: Maximum of each bin.
-        mean: Mean of each bin.
         width: Rows in a bin; 1 means that every row is drawn.
     """
 
@@ -44,7 +41,7 @@ EMPTY: Final = Curve(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 1)
 def reduce_rows(
     series: Series, name: str, axis: XAxis, first: int, last: int, bins: int, least_width: int = 1
 ) -> Curve:
-    """Rows ``[first, last)`` of a column in at most about `bins` bins; the cost grows with `bins`, not with rows."""
+    """Reduce rows ``[first, last)`` of a column to about `bins` bins; the cost grows with `bins`, not with rows."""
     column, ticks = series.columns.get(name), series.columns.get(axis)
     first, last = max(0, first), min(last, series.rows)
     if column is None or ticks is None or last <= first:
@@ -65,13 +62,13 @@ def reduce_rows(
 
 
 def bins_of(series: Series, name: str, first: int, last: int, width: int) -> Floats:
-    """Minima, maxima and means of the bins of `width` rows from `first`, where one begins: shape ``(3, n)``."""
+    """Return minima, maxima and means of bins of `width` rows from `first`, where one begins: shape ``(3, n)``."""
     column = series.columns.get(name)
     return np.empty((3, 0)) if column is None or last <= first else _binned(column, first, last, width)
 
 
 def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float, bins: int) -> tuple[Curve, int]:
-    """The part of a column that a view from `low` to `high` shows, and one row more on both sides.
+    """Reduce the part of a column between `low` and `high`, with one row more on both sides.
 
     Returns:
         The curve, and the row it begins with.
@@ -92,13 +89,12 @@ def _middle_of(ticks: Floats) -> Floats:
 
 
 def _of_rows(column: Column, first: int, last: int, width: int) -> Floats:
-    """Minima, maxima and means of bins of `width` rows, from `first`, where a bin begins; the last may be smaller."""
+    """Return minima, maxima and means of bins of `width` rows from `first` on; the last may be smaller."""
     whole = last // width * width
     return _with_rest(column.summary(first, whole, width), column.read(whole, last))
 
 
 def _of_bins(column: Column, first: int, last: int, width: int) -> Floats:
-    """The same for bins that the pyramid holds."""
     level = (width // BIN).bit_length() - 1
     start = first // width
     whole = column.pyramid.level(level)
@@ -113,7 +109,7 @@ def _of_bins(column: Column, first: int, last: int, width: int) -> Floats:
 
 
 def _joined(summary: Floats, small: Floats, rows: Floats) -> Floats:
-    """`summary` with one more bin, made of small bins and single rows."""
+    """Add one more bin to `summary`, made of small bins and single rows."""
     parts = np.concatenate((small, _with_rest(np.empty((3, 0)), rows)), axis=1)
     if not parts.shape[1]:
         return summary
@@ -125,17 +121,16 @@ def _joined(summary: Floats, small: Floats, rows: Floats) -> Floats:
 
 
 def _with_rest(summary: Floats, rest: Floats) -> Floats:
-    """`summary` with one more bin for rows that do not fill one."""
     return np.concatenate((summary, summarise(rest, len(rest))), axis=1) if len(rest) else summary
 
 
 def one_a_pixel(curve: Curve, first: int, pixels: float) -> tuple[Curve, int]:
-    """A curve with at most one bin a pixel, which is enough for a smoothed line: each two neighbours as one.
+    """Merge each two neighbours of a curve that has more than one bin a pixel: a smoothed line needs no more.
 
     Args:
         curve: With at most two bins a pixel, on the grid of `reduce_rows`.
         first: The row it begins with.
-        pixels: How wide the plot is.
+        pixels: Width of the plot.
 
     Returns:
         The curve (the same one if it has no more bins), and the row it begins with.

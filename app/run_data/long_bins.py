@@ -50,7 +50,6 @@ class GroupBins:
     """A group's part of the bins.
 
     Attributes:
-        name: The group.
         rows: Rows that are binned, from the first on: whole bins.
         names: Its columns, in the order of their bins.
         last_times_sha256: Of the rows of the last bin in the column of times.
@@ -63,7 +62,7 @@ class GroupBins:
 
     @property
     def column_bytes(self) -> int:
-        """What the bins of one of its columns take."""
+        """Bytes that the bins of one column take."""
         return self.rows // BIN_ROWS * VALUES * VALUE_BYTES
 
 
@@ -72,7 +71,6 @@ class KeptBins:
     """Bins of columns.
 
     Attributes:
-        groups: Whose they are.
         values: Those of all groups, one after the other.
     """
 
@@ -81,7 +79,7 @@ class KeptBins:
 
     @classmethod
     def parse(cls, written: bytes) -> KeptBins | None:
-        """What `head_line` and the values behind it say; None if they are cut, damaged or of another version."""
+        """Parse `head_line` and the values behind it; None if they are cut, damaged or of another version."""
         end = written.find(b"\n") + 1
         try:
             document = require_format(parse_json(decode_utf8(written[:end])), Path(NAME), FORMAT, VERSION)
@@ -95,17 +93,12 @@ class KeptBins:
         return cls(groups, values)
 
     def rows(self, group: str) -> int:
-        """Up to which row a group's columns are binned."""
+        """Rows of a group that are binned, from the first on."""
         return next((known.rows for known in self.groups if known.name == group), 0)
 
 
 def head_line(groups: Sequence[GroupBins], crc32: int) -> bytes:
-    """The line in front of the values.
-
-    Args:
-        groups: Whose they are.
-        crc32: Of all values.
-    """
+    """The line before the values; `crc32` is that of all values."""
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -117,9 +110,9 @@ def head_line(groups: Sequence[GroupBins], crc32: int) -> bytes:
 
 
 def group_bins(folder: Path, group: GroupIndex, names: Sequence[str]) -> GroupBins | None:
-    """What is said of a group's bins before they are made; None where they cannot be kept.
+    """Describe a group's bins before they are made; None where they cannot be kept.
 
-    Before: rows that are replaced meanwhile, because the run is resumed, then do not fit what was said.
+    If rows are replaced meanwhile, because the run is resumed, they no longer fit this description.
 
     Raises:
         OSError: The times cannot be read.
@@ -131,7 +124,7 @@ def group_bins(folder: Path, group: GroupIndex, names: Sequence[str]) -> GroupBi
 
 
 def read_kept(folder: Path, index: ColumnsIndex) -> KeptBins | None:
-    """The bins in a `columns` folder, if they are of its columns; rows that came since are not in them."""
+    """Return the bins in a `columns` folder if they are of its columns; rows that came since are not in them."""
     try:
         kept = KeptBins.parse(read_bytes(folder / NAME, limit_bytes=LARGEST_BYTES))
     except StateFileError:
@@ -140,7 +133,7 @@ def read_kept(folder: Path, index: ColumnsIndex) -> KeptBins | None:
 
 
 def are_of(kept: KeptBins, folder: Path, index: ColumnsIndex) -> bool:
-    """Whether the columns still have the rows that were binned: a resumed run has others in their place."""
+    """True while the columns have the rows that were binned: a resumed run has others in their place."""
     try:
         return all(_is_of(bins, folder, index.groups.get(bins.name)) for bins in kept.groups)
     except OSError:
@@ -154,7 +147,7 @@ def _is_of(bins: GroupBins, folder: Path, group: GroupIndex | None) -> bool:
 
 
 def keep(folder: Path, written: bytes) -> None:
-    """Writes bins into a `columns` folder. Says nothing where that cannot be done: they are made again next time."""
+    """Writes bins into a `columns` folder; an error is ignored, since they can be made again."""
     if len(written) > LARGEST_BYTES:
         return
     with contextlib.suppress(RankdeckError, OSError):
@@ -184,10 +177,9 @@ def kill_when(stopping: threading.Event, process: subprocess.Popen[Any]) -> None
 
 
 class BinsProcess:
-    """Writes what `app.run_data.column_bins` makes of the columns into a file that has no name.
+    """Runs `app.run_data.column_bins`, with a file without a name for its output.
 
     Args:
-        store: The run.
         rows: Of the shortest column that is binned.
     """
 
@@ -200,7 +192,7 @@ class BinsProcess:
         )  # fmt: skip
 
     def result(self, stopping: threading.Event) -> bytes:
-        """Waits for all that it writes; nothing if it failed, or was ended because `stopping` was set."""
+        """Wait for the output; empty if the process failed, or was ended because `stopping` was set."""
         watcher = threading.Thread(target=kill_when, args=(stopping, self._process), daemon=True)
         watcher.start()
         code = self._process.wait()
@@ -218,11 +210,9 @@ class BinsProcess:
 
 
 class LongBins:
-    """The bins of a run's long columns: those that are kept beside them, or what a process makes of all rows.
+    """The bins of a run's long columns: kept beside them, or made of all rows by a process.
 
     Args:
-        folder: The `columns` folder.
-        index: Of its columns.
         kept: Those that are kept of them.
         process: What makes them; None: the kept ones are enough.
     """
@@ -236,7 +226,7 @@ class LongBins:
 
     @classmethod
     def find(cls, store: RunStore) -> LongBins | None:
-        """Those of a run with long columns. A process is started where many rows are not binned, and one can be."""
+        """Find the bins of a run with long columns; starts a process where many rows are not binned."""
         index = read_index(store.columns)
         if index is None or all(group.rows < LONG_ROWS for group in index.groups.values()):
             return None
@@ -246,21 +236,8 @@ class LongBins:
                 process = BinsProcess(store, LONG_ROWS)
         return cls(store.columns, index, kept, process)
 
-    @property
-    def has_process(self) -> bool:
-        """Whether rows are still being read."""
-        return self._process is not None
-
     def take(self, stopping: threading.Event, index: ColumnsIndex) -> KeptBins | None:
-        """The bins, once; waits for the process, if there is one.
-
-        Args:
-            stopping: Ends the process.
-            index: Of the columns that they are for.
-
-        Returns:
-            None if there are none for these columns, or none any more.
-        """
+        """Return the bins for the columns of `index`, once; None if there are none. Waits for the process."""
         process, kept, self._process, self._kept = self._process, self._kept, None, None
         if process is not None:
             self._written = process.result(stopping)

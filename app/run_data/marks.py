@@ -14,7 +14,6 @@ class Mark:
     """A place on both axes.
 
     Attributes:
-        kind: What happened.
         step: After how many optimizer steps.
         ts: When, in Unix seconds.
         text: In a few words: "resumed · ZeRO · 4 devices", "checkpoint 12".
@@ -27,11 +26,7 @@ class Mark:
 
 
 def marks_of(events: Iterable[Mapping[str, Any]]) -> list[Mark]:
-    """The marks of a run, oldest first. Checkpoints of steps that a resumed run trains again are left out.
-
-    Args:
-        events: All events of the run, in their order.
-    """
+    """Return the marks of a run, oldest first, without checkpoints of steps that a resumed run trains again."""
     marks: list[Mark] = []
     before: tuple[Any, Any] | None = None
     for event in events:

@@ -33,12 +33,11 @@ class Rewound:
 
 @dataclass(slots=True)
 class MetricsBatch:
-    """Contents of a part of the file, in its order.
+    """A part of the file, in its order.
 
     Attributes:
         parts: Rows and rewinds, to be applied one after the other.
         events: Every line that is neither `step` nor `device`.
-        lines: Lines read.
         damaged: Lines that are not JSON objects with an event.
     """
 

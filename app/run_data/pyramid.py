@@ -49,7 +49,7 @@ def _wide(bins: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _narrow(bins: Floats) -> tuple[Floats, Floats, Floats]:
-    """The same across, not along: NumPy's reductions over few values cost ten times as much."""
+    """Summarise across, not along: NumPy's reductions over few values cost ten times as much."""
     low, high, total = bins[:, 0].copy(), bins[:, 0].copy(), bins[:, 0].copy()
     for position in range(1, bins.shape[1]):
         values = bins[:, position]
@@ -77,13 +77,12 @@ class Pyramid:
 
     @classmethod
     def of_summary(cls, summary: Floats) -> Pyramid:
-        """The levels over bins that are summarised already: shape ``(3, n)``, an array that is taken over."""
+        """A pyramid over bins that are summarised already: shape ``(3, n)``; it takes the array over."""
         made = cls()
         made._data, made.bins = summary, summary.shape[1]
         return made
 
     def extend(self, rows: Floats) -> None:
-        """Adds whole bins of rows."""
         self.extend_summary(summarise(rows, BIN))
 
     def extend_summary(self, summary: Floats) -> None:
@@ -98,7 +97,6 @@ class Pyramid:
         self.bins, self._rising = end, None
 
     def truncate(self, bins: int) -> None:
-        """Keeps the first `bins` bins of level 0."""
         self.bins = min(self.bins, bins)
         self._levels = {k: level[:, : self.bins >> k] for k, level in self._levels.items()}
         self._rising = None
@@ -108,7 +106,6 @@ class Pyramid:
         self.level(max(0, self.bins.bit_length() - LEAST_BITS))
 
     def rising(self) -> Floats:
-        """The maxima of level 0 as an axis: the highest so far."""
         if self._rising is None:
             self._rising = running_max(self.level(0)[1])
         return self._rising

@@ -96,11 +96,8 @@ class RunFollower:
     there is a host, whether it dies, or whether messages are lost; lines come once, in the file's order.
 
     Attributes:
-        store: The run.
         send: Takes an item and says whether it was taken (`app.threads.bridge.Mailbox.put`).
         connect: Opens a connection to the run's host, or raises `RankdeckError` / `OSError`; None: never connect.
-        stopping: Set when the thread should end.
-        bins: Those of the run's long columns, where it has some.
     """
 
     store: RunStore
@@ -165,7 +162,7 @@ class RunFollower:
             self.bins = None
 
     def _usable_columns(self, live: bool) -> ColumnsIndex | None:
-        """The columns folder's index; one that is missing or stale is rebuilt first when that is the faster way."""
+        """Return the index of the columns folder; a missing or stale one is rebuilt first where that is faster."""
         index = self._current_index()
         behind = self._size() - (index.source_bytes if index is not None else 0)
         if not live and behind >= REBUILD_BYTES and self._rebuild():
@@ -177,7 +174,7 @@ class RunFollower:
         return index if index is not None and index.belongs_to(self.store.metrics, self.store.columns) else None
 
     def _rebuild(self) -> bool:
-        """Lets another process make the columns folder, so that the window stays quick meanwhile."""
+        """Makes the columns folder in another process, so that the window stays quick."""
         text = "Reading this run for the first time"
         self._put(Progress(text, None))
         command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(self.store.dir)]
@@ -201,7 +198,6 @@ class RunFollower:
     # --- what comes --------------------------------------------------------------------------------------
 
     def _read_on(self, progress: bool = False) -> None:
-        """Sends every complete line that was not sent yet."""
         start, size = self._tail.offset, self._size()
         long = progress and size - start > 8 * SLICE_BYTES
         while not self.stopping.is_set():
@@ -230,7 +226,7 @@ class RunFollower:
             self._put(Kept(self.store.columns, index))
 
     def _follow_host(self) -> None:
-        """Listens to the host while it talks; returns when it does not (any more)."""
+        """Listens to the host while it talks."""
         self._polls += 1
         if self.connect is None or (self._polls - 1) % RETRY_POLLS:
             return
@@ -265,7 +261,7 @@ class RunFollower:
                 self._put_state(RunState.from_dict(message.state))
 
     def _send_state(self) -> RunState | None:
-        """The run's state as a reader must take it; sent on when it changed. Reads the file only when it did."""
+        """Send the run's state on when it changed; the file is read only when it did."""
         try:
             stamp = stamp_of(self.store.state_json)
             if self._seen_state is None or stamp is None or self._seen_state[0] != stamp:
@@ -297,7 +293,7 @@ class RunFollower:
             return 0
 
     def _file_shrank(self) -> bool:
-        """Starts over: another file is in its place."""
+        """True when another file is in its place."""
         return self._size() < self._tail.offset
 
 

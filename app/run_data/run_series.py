@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +57,7 @@ class RunSeries:
         events: Every line that is neither a step nor a device sample, of all attempts.
         launches: When each attempt was started.
         marks: Where it was resumed, and where it saved.
+        number: Tells it from every other one of this process.
     """
 
     groups: dict[str, Series] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class RunSeries:
     launches: list[float] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     cache: BlockCache = field(default_factory=BlockCache)
+    number: int = field(default_factory=itertools.count().__next__)
     _ranks: list[int] = field(default_factory=list)
     _ranks_of: int = 0
     _turned: dict[tuple[XAxis, float, float], tuple[float, float] | None] = field(default_factory=dict)
@@ -77,7 +80,7 @@ class RunSeries:
         return run
 
     def make_bins(self, names: Collection[str]) -> None:
-        """Makes the bins of these columns that have none; those of others are made when they are asked for."""
+        """Makes the bins of these columns that have none; those of others are made when they are needed."""
         for series in self.groups.values():
             for column in [series.columns[name] for name in series.columns.keys() & set(names)]:
                 if not column.has_bins:
@@ -94,7 +97,7 @@ class RunSeries:
         return self.groups.get(rank_group(rank)) or Series()
 
     def is_shared(self, name: str, ranks: Sequence[int]) -> bool:
-        """Whether all these ranks report the same values: the learning rate, or the gradient norm of DDP.
+        """True where all these ranks report the same values: the learning rate, or the gradient norm of DDP.
 
         Rows that not all of them have yet are not compared; of many, the whole bins.
         """
@@ -134,7 +137,6 @@ class RunSeries:
         return [0, *sorted(int(name.removeprefix(first)) for name in self.groups if name.startswith(first))]
 
     def events_of(self, kind: str) -> list[Event]:
-        """All events of a kind, oldest first."""
         return [event for event in self.events if event.get("event") == kind]
 
     def apply(self, batch: MetricsBatch) -> ChangeSet:
@@ -154,7 +156,7 @@ class RunSeries:
         return ChangeSet(frozenset(touched), tuple(batch.events), rewound)
 
     def add_events_before(self, events: Sequence[Event]) -> None:
-        """Puts events of the time before the first batch in front: they are read after the first picture."""
+        """Inserts the events of the time before the first batch: they are read after the first picture."""
         self.events[:0] = events
         self._read_events(events)
 
@@ -164,13 +166,12 @@ class RunSeries:
             self.marks = marks_of(self.events)
 
     def adopt(self, folder: Path, index: ColumnsIndex) -> None:
-        """Lets go of rows in memory that the columns folder holds by now."""
         for name, group in index.groups.items():
             if name in self.groups:
                 self.groups[name].adopt_files(folder, group, self.cache)
 
     def extent(self, axis: XAxis) -> tuple[float, float] | None:
-        """From the first to the last value that ranks and evaluations reported; None while there is nothing.
+        """Return the first and the last value that ranks and evaluations reported; None without any.
 
         Devices are sampled before that, while ranks import their packages.
         """
@@ -182,7 +183,7 @@ class RunSeries:
         return [name for name in AXES if name not in COUNTERS or self.counter(name) is not None]
 
     def counter(self, axis: AxisName) -> tuple[Floats, Floats] | None:
-        """Steps, and what was counted by then, both rising: tokens, or epochs, which rise evenly from one to the next.
+        """Return steps and the tokens or epochs by then, both rising; epochs rise evenly from one to the next.
 
         None where the run does not count them, or they stay the same, as in a run's first epoch.
         """
@@ -213,14 +214,14 @@ class RunSeries:
         return (steps, counts) if rises else None
 
     def clock(self) -> Series:
-        """The series by which steps and times are turned into each other: the longest rank's."""
+        """The longest rank's series, by which steps and times are turned into each other."""
         if self._clock is None:  # each chart asks a few times a picture, and there may be thousands of ranks
             ranks = (self.rank(rank) for rank in self.ranks())
             self._clock = max(ranks, key=lambda series: series.rows, default=Series())
         return self._clock
 
     def pauses(self, series: Series, low: float, high: float) -> list[tuple[float, float]]:
-        """Where the run was not going between two times: the last time before each launch, the first behind it."""
+        """Return the pauses between two times: the last time before each launch, the first behind it."""
         found: list[tuple[float, float]] = []
         ticks = series.columns.get("ts")
         for launch in self.launches:
@@ -231,23 +232,23 @@ class RunSeries:
         return found
 
     def times_of(self, low: float, high: float) -> tuple[float, float] | None:
-        """The times at which two steps were reported; None while there is no step."""
+        """Times at which two steps were reported; None while there is no step."""
         return self._mapped("step", low, high)
 
     def steps_of(self, low: float, high: float) -> tuple[float, float] | None:
-        """The steps that were reported at two times; None while there is no step."""
+        """Steps that were reported at two times; None while there is no step."""
         return self._mapped("ts", low, high)
 
     def step_positions(self, times: Floats) -> Floats:
-        """The step (with a fraction) under way at each of these times; NaN before the first and after the last."""
+        """Steps (with a fraction) under way at these times; NaN before the first and after the last."""
         return self._positions("ts", "step", times)
 
     def time_positions(self, steps: Floats) -> Floats:
-        """The time at which each of these steps was reported; NaN before the first and after the last."""
+        """Times at which these steps were reported; NaN before the first and after the last."""
         return self._positions("step", "ts", steps)
 
     def _positions(self, axis: XAxis, name: XAxis, values: Floats) -> Floats:
-        """Values of one axis, rising, on the other: between the bins that a plot of this part would draw."""
+        """Map rising values of one axis to the other, between the bins that a plot of this part would draw."""
         clock = self.clock()
         bounds = clock.bounds(axis)
         nothing: Floats = np.full(len(values), np.nan)
@@ -262,7 +263,7 @@ class RunSeries:
         return np.where((values >= bounds[0]) & (values <= bounds[1]), placed, np.nan)
 
     def _mapped(self, axis: XAxis, low: float, high: float) -> tuple[float, float] | None:
-        """A part of one axis on the other; kept, because each device asks for it a few times a picture."""
+        """Map a part of one axis to the other; kept, because each device asks for it a few times a picture."""
         key = (axis, low, high)
         if key not in self._turned:
             if len(self._turned) >= KEPT_ANSWERS:
@@ -292,6 +293,5 @@ class RunSeries:
 
 
 def _launches(events: Iterable[Event]) -> list[float]:
-    """When attempts began, of those that say so."""
     times = [event.get("ts") for event in events if event.get("event") in ("launch", "resumed")]
     return [float(ts) for ts in times if isinstance(ts, int | float)]

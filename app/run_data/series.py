@@ -81,7 +81,7 @@ class Series:
         self.truncate(self.row_at("step", step, "right"))
 
     def row_at(self, axis: XAxis, value: float, side: Literal["left", "right"] = "left") -> int:
-        """The first row at (`left`) or after (`right`) a value of an axis, by bisection over bins, then in one bin."""
+        """Find the first row at (`left`) or after (`right`) a value, by bisection over bins, then in one bin."""
         column = self.columns.get(axis)
         if column is None:
             return 0
@@ -107,7 +107,7 @@ class Series:
         return self._found[key]
 
     def rows_about(self, axis: XAxis, low: float, high: float) -> int:
-        """How many rows `rows_between` gives; many are counted in whole bins, for which no row is read."""
+        """Count the rows that `rows_between` gives; many are counted in whole bins, for which no row is read."""
         column = self.columns.get(axis)
         if column is not None:
             highs = column.pyramid.rising()
@@ -118,7 +118,7 @@ class Series:
         return last - first
 
     def positions(self, axis: XAxis, first: int, last: int, width: int, find: Callable[[], Floats]) -> Floats:
-        """Where bins of `width` rows of ``[first, last)`` stand on an axis, found once for all columns in a view."""
+        """Place bins of `width` rows of ``[first, last)`` on an axis, found once for all columns in a view."""
         key = (axis, first, last, width)
         if key not in self._positions:
             if len(self._positions) >= KEPT_ANSWERS:
@@ -127,7 +127,7 @@ class Series:
         return self._positions[key]
 
     def bounds(self, axis: XAxis) -> tuple[float, float] | None:
-        """The first and the last value of an axis; None where there is none."""
+        """First and last value of an axis; None where there is none."""
         if axis not in self._bounds:
             self._bounds[axis] = self._find_bounds(axis)
         return self._bounds[axis]
@@ -144,7 +144,7 @@ class Series:
         return None if np.isnan(first) or np.isnan(last) else (first, last)
 
     def last(self, name: str) -> float | None:
-        """The newest known value of a name within its last 256 rows; None if there is none."""
+        """Newest known value of a name within its last 256 rows; None if there is none."""
         if name not in self._last:
             column = self.columns.get(name)
             rows = np.empty(0) if column is None else column.read(self.rows - BIN, self.rows)
@@ -153,7 +153,7 @@ class Series:
         return self._last[name]
 
     def has_values(self, name: str) -> bool:
-        """Whether a name has any finite number. The answer is kept; of a name without one only new rows are read."""
+        """True if a name has any finite number. Of a name without one only new rows are read."""
         column = self.columns.get(name)
         if column is None or name in self._with_values:
             return column is not None
@@ -167,7 +167,7 @@ class Series:
         return False
 
     def mean(self, name: str) -> float | None:
-        """The mean of all known values of a name; None if there is none."""
+        """Mean of all known values; None if there is none."""
         parts = self._summary(name)
         if parts is None:
             return None
@@ -177,7 +177,7 @@ class Series:
         return float(sums[known].sum() / counts[known].sum()) if known.any() else None
 
     def peak(self, name: str) -> float | None:
-        """The highest value of a name; None if there is none."""
+        """Highest value; None if there is none."""
         parts = self._summary(name)
         highs = np.empty(0) if parts is None else np.append(parts[0][1], parts[1])
         known = highs[~np.isnan(highs)]
@@ -198,7 +198,7 @@ class Series:
         self._positions.clear()
 
     def value_at(self, name: str, axis: XAxis, value: float) -> float | None:
-        """What was reported last at or before a value of an axis; None before the first row and in gaps."""
+        """Last value at or before a place on an axis; None before the first row and in gaps."""
         column = self.columns.get(name)
         row = self.row_at(axis, value, "right") - 1
         if column is None or row < 0:

@@ -1,6 +1,6 @@
 """The bold line of a chart: a local linear fit over a number of steps, which lags nowhere and bends at no end.
 
-A moving average of a falling loss lies above it, most of all where it begins and where it ends. A straight line
+A moving average of a falling loss lies above it, most of all at both ends. A straight line
 that is fitted to the neighbours of each point does not (Cleveland 1979, Robust Locally Weighted Regression, section
 2). How far neighbours reach is a number of steps, so that the line is the same at any zoom and in a window of any
 width. Single values far outside are left out of it first, as Hampel's filter does (Pearson 2002, Outliers in process

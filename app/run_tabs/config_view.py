@@ -68,7 +68,7 @@ class ConfigView(QWidget):
     def show_config(
         self, text: str | None, config: RunConfig | None = None, changed: Sequence[ChangedSetting] = ()
     ) -> None:
-        """Shows a run's file, what it means, and where that differs from the defaults; None when no run is shown."""
+        """Shows run.toml, its meaning and its differences from the defaults; None when no run is shown."""
         self._config = config
         self.copy.setEnabled(config is not None)
         self.notice.clear()

@@ -30,13 +30,13 @@ def event_level(event: Event) -> str:
 
 
 def is_logged(event: Event) -> bool:
-    """Whether the log may have a line for it: of most events, such as chunks, it has none."""
+    """True for events that the log may have a line for: of most, such as chunks, it has none."""
     kind = event.get("event")
     return kind in _TEXTS or kind in ALERT_LEVELS
 
 
 def event_text(event: Event, names: RankNames) -> str:
-    """An event as a line of the log; empty for those that are shown elsewhere, such as samples and chunks."""
+    """Return the log's line for an event; empty for events that are shown elsewhere, such as samples and chunks."""
     kind = str(event.get("event"))
     if kind in ALERT_LEVELS:
         return full_stop(sentences(*alert_lines(event, names)))
@@ -45,7 +45,7 @@ def event_text(event: Event, names: RankNames) -> str:
 
 
 def alert_lines(event: Event, names: RankNames) -> tuple[str, ...]:
-    """Text of an alert: title, cause and next step, if it has them."""
+    """Title, cause and next step of an alert, if it has them."""
     if event.get("event") == "fallback":
         return tuple(line for line in (_fallback_title(event, names), full_stop(str(event.get("reason", "")))) if line)
     if event.get("event") == "retry":
@@ -154,13 +154,12 @@ def _merge(event: Event, _names: RankNames) -> str:
 
 
 def _own(event: Event, _names: RankNames) -> str:
-    """An event that brings its sentence along."""
     text = str(event.get("text") or event.get("words") or "")
     return full_stop(f"{_at(event)}{text}") if text else ""
 
 
 def _straggler(event: Event, names: RankNames) -> str:
-    """Only its end: an alert says when it begins."""
+    """Show only its end: an alert says when it begins."""
     return "" if event.get("ranks") else _own(event, names)
 
 

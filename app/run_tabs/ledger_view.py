@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QProgressBar, QSizePolicy, QToolTip, QWidget
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QProgressBar, QSizePolicy, QWidget
 
 from app.style.fonts import tabular
 from app.style.palette import faint, rank_colour
-from app.style.tones import blend, rule, tone
+from app.style.tones import rule
 from app.widgets.build import bold_label, lay_column, muted_label, named, scrolled
 from app.widgets.card import Card
 from app.widgets.empty_note import WithNote
 from app.widgets.notice_bar import NoticeBar
 from core.formatting import count, percent
-from core.machine.devices.names import RankNames
 
 if TYPE_CHECKING:
     from app.shown_run.ledger_data import LedgerSnapshot
@@ -25,102 +24,42 @@ if TYPE_CHECKING:
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
-MAP_LEGEND: Final = "Each square is a part of the data, filled as far as it is trained; a frame means in progress."
 ROW: Final = 24
 MARGIN: Final = 12
 STRIP: Final = 16
 MAX_CELL: Final = 40
-MAP_FROM: Final = 200  # strips of 10,000 blocks would fill 250 screens
+MOST_STRIPS: Final = 200  # strips of 10,000 blocks would fill 250 screens
 BAR_STEPS: Final = 1000
 BAR_PX: Final = 6
-SQUARES_PX: Final = (16, 12, 10, 8, 7)  # with a gap; 10,000 of the smallest fit a screen
-MAP_HEIGHT_PX: Final = 560
 
 
 class LedgerStrip(QWidget):
-    """One strip a block, a cell a chunk: filled is done, striped in work (both in the device's colour), empty to do.
-
-    From `MAP_FROM` blocks on it is a map of squares, one a block.
-    """
+    """One strip a block, a cell a chunk: filled is done, striped in work (both in the device's colour), empty to do."""
 
     def __init__(self) -> None:
         super().__init__()
         self._blocks: Sequence[BlockProgress] = ()
-        self._chunk_size = self._samples_per_block = 1
+        self._samples_per_block = 1
         self._widest = ""
-        self._names = RankNames()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Data progress")
 
-    def set_blocks(
-        self, blocks: Sequence[BlockProgress], chunk_size: int = 1, samples_per_block: int | None = None
-    ) -> None:
-        """Takes over the blocks of the current epoch, and how many samples a chunk and a block have."""
+    def set_blocks(self, blocks: Sequence[BlockProgress], samples_per_block: int = 1) -> None:
         self._blocks = blocks
-        self._chunk_size = chunk_size
-        self._samples_per_block = samples_per_block or chunk_size
+        self._samples_per_block = samples_per_block
         self._widest = self._label(max((block.block_id for block in blocks), default=0))
-        self._fit_height()
+        self.setFixedHeight(max(1, len(blocks)) * ROW + 4)
         self.update()
-
-    @property
-    def is_map(self) -> bool:
-        """Whether each block is one square."""
-        return len(self._blocks) >= MAP_FROM
-
-    def _fit_height(self) -> None:
-        rows = -(-len(self._blocks) // self._columns()) if self.is_map else 0
-        self.setFixedHeight(rows * self._step() + 8 if self.is_map else max(1, len(self._blocks)) * ROW + 4)
-
-    def _columns(self) -> int:
-        return self._columns_of(self._step())
-
-    def _columns_of(self, step: int) -> int:
-        return max(1, (self.width() - 2 * MARGIN) // step)
-
-    def _step(self) -> int:
-        """From one square to the next: the largest with which the map needs no scrolling, where there is one."""
-        many = len(self._blocks)
-        fits = (step for step in SQUARES_PX if -(-many // self._columns_of(step)) * step <= MAP_HEIGHT_PX)
-        return next(fits, SQUARES_PX[-1])
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if self.is_map:
-            self._fit_height()
-
-    def set_names(self, names: RankNames) -> None:
-        self._names = names
 
     def sizeHint(self) -> QSize:
         return QSize(240, self.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        if self.is_map:
-            self._paint_map(painter, event.rect())
-            return
         first = max(0, event.rect().top() // ROW)
         last = min(len(self._blocks), event.rect().bottom() // ROW + 1)
         for row in range(first, last):
             self._paint_block(painter, row)
-
-    def _paint_map(self, painter: QPainter, shown: QRect) -> None:
-        step, empty = self._step(), rule(self.palette())
-        columns, size = self._columns_of(step), step - (2 if step > 8 else 1)
-        full = blend(tone(self.palette(), "accent"), self.palette().color(QPalette.ColorRole.Window), 0.8)
-        first = max(0, (shown.top() - 4) // step) * columns
-        last = min(len(self._blocks), ((shown.bottom() - 4) // step + 1) * columns)
-        for number in range(first, last):
-            block = self._blocks[number]
-            row, column = divmod(number, columns)
-            square = QRect(MARGIN + column * step, 4 + row * step, size, size)
-            painter.fillRect(square, empty)
-            filled = len(block.done) * size // max(1, block.chunks)
-            painter.fillRect(square.adjusted(0, size - filled, 0, 0), full)
-            if block.in_progress:
-                painter.setPen(tone(self.palette(), "warning"))
-                painter.drawRect(square.adjusted(0, 0, -1, -1))
 
     def _paint_block(self, painter: QPainter, row: int) -> None:
         block = self._blocks[row]
@@ -150,7 +89,6 @@ class LedgerStrip(QWidget):
                 painter.drawLine(x, top, x, top + STRIP - 1)
 
     def _label(self, block_id: int) -> str:
-        """A row is named by its first sample."""
         return count(block_id * self._samples_per_block)
 
     def _paint_going(self, painter: QPainter, area: QRect, colour: QColor) -> None:
@@ -168,44 +106,6 @@ class LedgerStrip(QWidget):
     def _cell(self, left: int, top: int, cell: float, chunk: int, gap: int) -> QRect:
         start, end = left + round(chunk * cell), left + round((chunk + 1) * cell)
         return QRect(start, top, max(1, end - start - gap), STRIP)
-
-    def event(self, event: QEvent) -> bool:
-        if isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
-            return True
-        return super().event(event)
-
-    def tooltip_at(self, at: QPoint) -> str:
-        """Describes the chunk at a place, or in a map the block; empty where there is none."""
-        if self.is_map:
-            return self._block_at(at)
-        row = at.y() // ROW
-        if not 0 <= row < len(self._blocks):
-            return ""
-        block = self._blocks[row]
-        left, width = self._span(block)
-        if not left <= at.x() < left + width:
-            return ""
-        chunk = min(block.chunks - 1, int((at.x() - left) / width * block.chunks))
-        if chunk in block.done:
-            state = f"trained on {self._names.with_rank(block.done[chunk])}"
-        elif chunk in block.in_progress:
-            state = f"in progress on {self._names.with_rank(block.in_progress[chunk])}"
-        else:
-            state = "remaining"
-        first = block.block_id * self._samples_per_block + chunk * self._chunk_size
-        return f"Samples from {count(first)}: {state}"
-
-    def _block_at(self, at: QPoint) -> str:
-        step = self._step()
-        column, row = (at.x() - MARGIN) // step, (at.y() - 4) // step
-        number = row * self._columns() + column
-        if not (0 <= column < self._columns() and 0 <= number < len(self._blocks)):
-            return ""
-        block = self._blocks[number]
-        going = ", in progress" if block.in_progress else ""
-        share = percent(len(block.done) / max(1, block.chunks))
-        return f"Samples from {self._label(block.block_id)}: {share} trained{going}"
 
 
 class LedgerView(QWidget):
@@ -232,15 +132,11 @@ class LedgerView(QWidget):
         self.page = WithNote(body, NOTHING)
         lay_column(self, self.notice, self.page, grow=self.page)
 
-    def show_names(self, names: RankNames) -> None:
-        self.strip.set_names(names)
-
     def clear_events(self) -> None:
-        """Forgets the steps of the checkpoints: another run is shown."""
         self._steps.clear()
 
     def add_events(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Learns from the events of checkpoints at which step each was made."""
+        """Learns the step of each checkpoint."""
         made = [event for event in events if event.get("event") == "commit"]
         for event in made:
             number, step = event.get("checkpoint", event.get("generation")), event.get("step")  # 0.1
@@ -250,7 +146,6 @@ class LedgerView(QWidget):
             self.resume.setText(resume_text(self._snapshot, self._steps))
 
     def show_snapshot(self, snapshot: LedgerSnapshot | None) -> None:
-        """Shows a ledger, or the empty state."""
         self.notice.clear()
         self.page.set_empty(snapshot is None)
         self._snapshot = snapshot
@@ -269,19 +164,22 @@ class LedgerView(QWidget):
             f"total{skipped} · {kept}"
         )
         self.resume.setText(resume_text(snapshot, self._steps))
-        self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)
-        size = f"Each cell is {count(snapshot.chunk_size)} samples." if snapshot.blocks else ""
-        self.legend.setText(MAP_LEGEND if self.strip.is_map else "   ".join(filter(None, (LEGEND, size))))
+        blocks = snapshot.blocks
+        shown = blocks if len(blocks) <= MOST_STRIPS else list(filter(_is_begun, blocks))[:MOST_STRIPS]
+        self.strip.set_blocks(shown, snapshot.samples_per_block)
+        whole = sum(len(block.done) == block.chunks for block in blocks)
+        rest = f"{count(whole)} of {count(len(blocks))} parts of the data are trained; those that are begun stand here."
+        size = f"Each cell is {count(snapshot.chunk_size)} samples." if blocks else ""
+        self.legend.setText("   ".join(filter(None, (LEGEND, size, rest if len(shown) < len(blocks) else ""))))
         self.strip.setAccessibleDescription(f"{self.headline.text()}. {self.resume.text()}")
 
 
-def resume_text(snapshot: LedgerSnapshot, steps: Mapping[int, int]) -> str:
-    """Where a resumed run would continue, and that it trains nothing twice.
+def _is_begun(block: BlockProgress) -> bool:
+    return bool(block.in_progress) or 0 < len(block.done) < block.chunks
 
-    Args:
-        snapshot: The ledger.
-        steps: The step of each checkpoint that is known.
-    """
+
+def resume_text(snapshot: LedgerSnapshot, steps: Mapping[int, int]) -> str:
+    """Say where a resumed run would continue, and that it trains nothing twice; `steps` are those of checkpoints."""
     done = snapshot.progress
     if done.finished:
         return "All of the data is trained. To train further, resume to a larger step."

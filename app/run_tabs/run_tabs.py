@@ -53,11 +53,11 @@ class RunTabs(QTabWidget):
         self.setMinimumHeight(120)
 
     def show_names(self, names: RankNames) -> None:
-        for view in (self.samples, self.log, self.ledger, self.alerts):
+        for view in (self.samples, self.log, self.alerts):
             view.show_names(names)
 
     def show_log(self, name: str | None = None) -> None:
-        """Brings the log ("rank1.log", or the chosen one) to the front and the keyboard into its search field."""
+        """Brings the log (of this file name, or the chosen one) to the front and the keyboard into its search."""
         if name is not None:
             self.log.choose(name)
         self.setCurrentWidget(self.log)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QSignalBlocker, Qt
-from PySide6.QtGui import QFont, QGuiApplication, QShortcut, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QFont, QGuiApplication, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
 from app.style.fonts import tabular
-from app.widgets.build import code_box, icon_button, lay_column, lay_row, muted_label, named, search_line
+from app.widgets.build import code_box, icon_button, lay_column, lay_row, named
 from app.widgets.empty_note import WithNote
 from app.widgets.ruled_splitter import RuledSplitter
 from core.formatting import count
@@ -24,11 +24,7 @@ Sample = Mapping[str, Any]
 
 
 class SamplesView(QWidget):
-    """Every sample of the run, the newest on top and shown, until another step is chosen; the prompt is bold.
-
-    The field over the list finds a step by its number, or samples by what stands in them. Several steps can be chosen
-    to compare them. Ctrl+C copies.
-    """
+    """Every sample of the run, the newest on top and shown, until other steps are chosen; the prompt is bold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,11 +32,7 @@ class SamplesView(QWidget):
         self._keys: list[object] = []
         self._follows = True
         self._names = RankNames()
-        self.search = search_line("Step or text", "Find samples by step or text")
-        self.found = muted_label(wraps=False)
-        self.copy = icon_button(
-            "copy", "Copy the samples shown (Ctrl+C)", self._on_copy_requested, "Copy the samples shown"
-        )
+        self.copy = icon_button("copy", "Copy the samples shown", self._on_copy_requested)
         self.steps = named(QListWidget(), "Steps with a sample")
         self.steps.setFrameShape(QFrame.Shape.NoFrame)
         self.steps.setUniformItemSizes(True)
@@ -48,13 +40,10 @@ class SamplesView(QWidget):
         self.steps.setFont(tabular(self.steps.font()))
         self.text = code_box("Samples", framed=False)
         self._lay_out()
-        self.search.textChanged.connect(self._on_search_changed)
-        self.search.returnPressed.connect(self._on_return_pressed)
         self.steps.itemSelectionChanged.connect(self._on_selection_changed)
-        QShortcut("Ctrl+C", self, self._on_copy_requested, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def _lay_out(self) -> None:
-        bar = lay_row(None, self.search, self.found, self.copy, spacing=8, margins=(8, 4, 8, 4), grow=self.search)
+        bar = lay_row(None, None, self.copy, margins=(8, 4, 8, 4))
         panes = RuledSplitter(Qt.Orientation.Horizontal)
         panes.addWidget(self.steps)
         panes.addWidget(self.text)
@@ -73,7 +62,7 @@ class SamplesView(QWidget):
             item.setText(_where(self._samples[item.data(Qt.ItemDataRole.UserRole)], names))
 
     def show_samples(self, samples: Sequence[Sample]) -> None:
-        """Shows these (oldest first); does nothing when they are the ones shown."""
+        """Shows samples, oldest first; does nothing when they are shown already."""
         ends = [_key(samples[0]), _key(samples[-1])] if samples else []
         if len(samples) == len(self._keys) and ends == [*self._keys[:1], *self._keys[-1:]]:
             return
@@ -90,7 +79,6 @@ class SamplesView(QWidget):
             chosen = [key for key in chosen if key in self._keys]
             self._follows = self._follows or not chosen
             self._choose(self._keys[-1:] if self._follows else chosen)
-        self._on_search_changed(self.search.text())
         self._show_chosen()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -120,25 +108,6 @@ class SamplesView(QWidget):
         rows = [self.steps.row(item) for item in self.steps.selectedItems()]
         self._follows = rows == [0]
         self._show_chosen()
-
-    def _on_search_changed(self, text: str) -> None:
-        many = 0
-        for row in range(self.steps.count()):
-            item = self.steps.item(row)
-            fits = _fits(self._samples[item.data(Qt.ItemDataRole.UserRole)], text)
-            item.setHidden(not fits)
-            many += fits
-        self.found.setText(f"{many:,} of {self.steps.count():,}" if text.strip() else "")
-
-    def _on_return_pressed(self) -> None:
-        """Goes to the next sample that fits, from the chosen one downwards and round."""
-        rows = self.steps.count()
-        start = self.steps.currentRow() + 1
-        for offset in range(rows):
-            row = (start + offset) % rows
-            if not self.steps.item(row).isHidden():
-                self.steps.setCurrentRow(row)
-                return
 
     def _show_chosen(self) -> None:
         chosen = [self._samples[item.data(Qt.ItemDataRole.UserRole)] for item in self._chosen_items()]
@@ -171,12 +140,3 @@ def _key(sample: Sample) -> object:
 def _where(sample: Sample, names: RankNames) -> str:
     step, rank = sample.get("step"), sample.get("rank", 0)
     return f"step {count(step) if isinstance(step, int) else step}" + (f" · {names.short(rank)}" if rank else "")
-
-
-def _fits(sample: Sample, text: str) -> bool:
-    """A number means a step that begins so; anything else is looked for in prompt and text, in any case."""
-    wanted = text.strip().casefold()
-    digits = wanted.replace(",", "")
-    if digits.isdecimal() and str(sample.get("step")).startswith(digits):
-        return True
-    return wanted in f"{sample.get('prompt') or ''}{sample.get('text') or ''}".casefold()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import (
-    QAbstractItemModel,
     QModelIndex,
     QPersistentModelIndex,
     QPoint,
@@ -18,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
 )
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette, QPen, QPolygonF
-from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.runs.run_list import CURVE, ROW
 from app.runs.run_row import RunRow, detail_text, is_live, progress, reason, title_text, value_text
@@ -28,7 +27,6 @@ from app.style.palette import state_colour
 from app.style.tones import chosen_ground, hover_ground, muted, rule, tone
 from core.metrics.curve import MetricCurve
 from core.run_folder.naming import SEPARATOR
-from core.run_folder.notes import MAX_NAME
 
 SIGNS: Final = {
     word: f"state-{word}"
@@ -49,17 +47,15 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class RunDelegate(QStyledItemDelegate):
-    """Paints one run in two lines, and edits its name in the first.
+    """Paints one run in two lines.
 
     Attributes:
         shown: The run that the window shows: a bar marks it, also among several chosen rows.
-        are_several_chosen: Chosen rows have a tick in the place of their state.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.shown: Path | None = None
-        self.are_several_chosen = False
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
         """The same for all rows, so that a thousand of them are laid out at once."""
@@ -73,7 +69,8 @@ class RunDelegate(QStyledItemDelegate):
         _paint_ground(painter, option, row.path == self.shown)
         box = _box(option.rect)
         line = option.fontMetrics.height()
-        self._paint_sign(painter, option, row, QPoint(box.left(), box.top() + (line - ICON) // 2))
+        place, sign = QPoint(box.left(), box.top() + (line - ICON) // 2), SIGNS.get(row.entry.word, "state-unreadable")
+        paint_icon(painter, sign, place, ICON, state_colour(row.entry.word, option.palette))
         curve: MetricCurve = index.data(CURVE)
         text = box.adjusted(ICON + MARGIN, 0, 0, 0)
         _paint_first_line(painter, option, row, curve, QRect(text.left(), text.top(), text.width(), line))
@@ -88,57 +85,13 @@ class RunDelegate(QStyledItemDelegate):
             _paint_progress(painter, option.palette, row, QRect(text.left(), box.bottom() + 3, text.width(), 2))
         painter.restore()
 
-    def _paint_sign(self, painter: QPainter, option: QStyleOptionViewItem, row: RunRow, place: QPoint) -> None:
-        """The state; a box to tick under the mouse and for chosen rows, when there are several."""
-        is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        if option.state & QStyle.StateFlag.State_MouseOver or (is_chosen and self.are_several_chosen):
-            _paint_tick(painter, option.palette, QRect(place, QSize(ICON, ICON)), is_chosen)
-            return
-        colour = state_colour(row.entry.word, option.palette)
-        paint_icon(painter, SIGNS.get(row.entry.word, "state-unreadable"), place, ICON, colour)
-
-    # --- renaming ----------------------------------------------------------------------------------------
-
-    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
-        """A line over the name; empty gives the run its own name back."""
-        editor = QLineEdit(parent)
-        editor.setMaxLength(MAX_NAME)
-        editor.setAutoFillBackground(True)  # the name below must not shine through
-        editor.setAccessibleName("Name of the run")
-        row: RunRow = index.data(ROW)
-        state = row.entry.state
-        editor.setPlaceholderText(state.name if state is not None and state.name else row.path.name)
-        return editor
-
-    def setEditorData(self, editor: QWidget, index: Index) -> None:
-        """Fills the line once: the list refreshes while a name is typed."""
-        if isinstance(editor, QLineEdit) and not editor.property("is_filled"):
-            editor.setProperty("is_filled", True)
-            editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
-            editor.selectAll()
-
-    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
-        if isinstance(editor, QLineEdit):
-            model.setData(index, editor.text(), Qt.ItemDataRole.EditRole)
-
-    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, _index: Index) -> None:
-        box = _box(option.rect)
-        height = editor.sizeHint().height()
-        top = box.top() + (option.fontMetrics.height() - height) // 2
-        editor.setGeometry(box.left() + ICON + MARGIN - 4, top, box.width() - ICON - MARGIN + 4, height)
-
-
-def tick_area(row: QRect) -> QRect:
-    """Where a click ticks a row: the square of its sign, and the margins round it."""
-    return QRect(row.left(), row.top(), INSET + MARGIN + ICON + MARGIN // 2, row.height())
-
 
 def _box(row: QRect) -> QRect:
     return row.adjusted(INSET + MARGIN, INSET // 2 + MARGIN, -INSET - MARGIN, -INSET // 2 - MARGIN)
 
 
 def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, is_shown: bool) -> None:
-    """A quiet ground under chosen rows, a bar at the left of the one shown; a frame where the keyboard is."""
+    """Draw a quiet ground under chosen rows, a bar at the left of the shown one, a frame around the focus."""
     palette = option.palette
     card = QRectF(option.rect.adjusted(INSET, INSET // 2, -INSET, -INSET // 2)).adjusted(0.5, 0.5, -0.5, -0.5)
     is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -160,16 +113,6 @@ def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, is_shown: boo
     if option.state & QStyle.StateFlag.State_HasFocus and option.state & QStyle.StateFlag.State_KeyboardFocusChange:
         painter.setPen(palette.color(QPalette.ColorRole.WindowText))
         painter.drawRoundedRect(card.adjusted(1, 1, -1, -1), RADIUS, RADIUS)
-
-
-def _paint_tick(painter: QPainter, palette: QPalette, area: QRect, is_ticked: bool) -> None:
-    box = QRectF(area).adjusted(1.5, 1.5, -1.5, -1.5)
-    painter.setPen(tone(palette, "accent") if is_ticked else muted(palette))
-    painter.setBrush(tone(palette, "accent") if is_ticked else palette.color(QPalette.ColorRole.Base))
-    painter.drawRoundedRect(box, 3, 3)
-    if is_ticked:
-        inner = area.adjusted(3, 3, -3, -3)
-        paint_icon(painter, "state-finished", inner.topLeft(), inner.width(), palette.color(QPalette.ColorRole.Base))
 
 
 def _paint_first_line(
@@ -200,9 +143,9 @@ def _paint_second_line(painter: QPainter, option: QStyleOptionViewItem, row: Run
 
 
 def elided_detail(row: RunRow, metrics: QFontMetrics, width: int) -> str:
-    """The second line, without what does not fit: first how long a run took, then its stage, which the icon shows too.
+    """Return the second line without parts that do not fit: the duration, then the stage, which the icon shows.
 
-    What it runs on and when it began tell runs of one recipe apart; only of a reason for failure is the end cut.
+    Devices and date tell runs of one recipe apart; of a reason for failure only the end is cut.
     """
     text = detail_text(row.record)
     if metrics.horizontalAdvance(text) <= width or reason(row.entry):

@@ -14,7 +14,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from app.runs.run_details import CurveRead, RunDetails, Version, version_of
 from app.runs.run_order import BEST, NEWEST, best_title, ordered
-from app.runs.run_row import NO_CURVE, RunRow, Totals, is_live, sentence, tooltip, value_text
+from app.runs.run_row import NO_CURVE, RunRow, is_live, sentence, tooltip, value_text
 from app.runs.run_scanner import RunScanner
 from app.threads.bridge import Feed, Send
 from core.formatting import UNKNOWN
@@ -42,14 +42,12 @@ class RunListModel(QAbstractListModel):
     Signals:
         curve_wanted: A `RunRow` that is in sight and has no curve yet, or an old one.
         all_curves_wanted: The order asks for the main metric of every run, in sight or not.
-        renamed: ``(folder, name)``: the user typed another name.
-        totals_changed: `totals` may be another one.
+        arranged: The rows were filtered and ordered again.
     """
 
     curve_wanted = Signal(object)
     all_curves_wanted = Signal()
-    renamed = Signal(object, str)
-    totals_changed = Signal()
+    arranged = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -61,7 +59,6 @@ class RunListModel(QAbstractListModel):
         self._curves: dict[Path, MetricCurve] = {}
         self._shown: tuple[Path, float] | None = None
         self._wanted: dict[Path, tuple[Version, float]] = {}
-        self._sizes: dict[Path, int] = {}
         self._sort_due = QTimer(self, singleShot=True, interval=SORT_AFTER_MS)
         self._sort_due.timeout.connect(self._sort)
 
@@ -72,11 +69,9 @@ class RunListModel(QAbstractListModel):
         return {row.record.path: row.record.label for row in self._all}
 
     def machines(self) -> dict[Path, str]:
-        """The machine of each run that is on another one, by its folder."""
         return {row.path: row.record.machine for row in self._all if row.record.machine}
 
     def name_of(self, run_dir: Path) -> str:
-        """The name of the run in a folder; the folder's until it is listed."""
         record = self.record(run_dir)
         return run_dir.name if record is None else record.label
 
@@ -84,7 +79,6 @@ class RunListModel(QAbstractListModel):
         return list(self._rows)
 
     def record(self, run_dir: Path) -> RunRecord | None:
-        """The row of the run in a folder; None until it is listed."""
         return next((row.record for row in self._all if row.path == run_dir), None)
 
     def tags(self) -> list[str]:
@@ -94,34 +88,24 @@ class RunListModel(QAbstractListModel):
         return [row.record for row in self._all]
 
     def values(self) -> dict[Path, str]:
-        """The last value of each run's main metric, by its folder, where it is known."""
         texts = {row.path: value_text(self._seen(row), self._curves.get(row.path, NO_CURVE)) for row in self._all}
         return {path: text for path, text in texts.items() if text != UNKNOWN}
 
-    def totals(self) -> Totals:
-        """How many runs there are, and what they take on the disk."""
-        shown = [self._sizes[row.path] for row in self._rows if row.path in self._sizes]
-        return Totals(len(self._all), len(self._rows), sum(shown), len(shown) == len(self._rows))
-
     def row_number(self, path: Path) -> int | None:
-        """The place of a run; None while it is not shown."""
         return next((number for number, row in enumerate(self._rows) if row.path == path), None)
 
     def set_filter(self, terms: tuple[Term, ...]) -> None:
-        """Shows only the runs for which all terms hold."""
         if terms != self._terms:
             self._terms = terms
             self._arrange()
 
     def set_order(self, order: str) -> None:
-        """Shows them in one of `ORDERS`."""
         self._order = order
         if order == BEST:
             self.all_curves_wanted.emit()
         self._sort()
 
     def best_title(self) -> str:
-        """What the order by the best value is called for these runs."""
         return best_title({row.metric for row in self._all})
 
     def _sort(self) -> None:
@@ -130,9 +114,6 @@ class RunListModel(QAbstractListModel):
 
     def rowCount(self, parent: Index | None = None) -> int:
         return 0 if parent is not None and parent.isValid() else len(self._rows)
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        return super().flags(index) | Qt.ItemFlag.ItemIsEditable if index.isValid() else Qt.ItemFlag.NoItemFlags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """The name, a sentence, the row itself (`ROW`) or its curve (`CURVE`)."""
@@ -146,30 +127,17 @@ class RunListModel(QAbstractListModel):
             return self._curves.get(row.path, NO_CURVE)
         if role == Qt.ItemDataRole.DisplayRole:
             return row.record.label
-        if role == Qt.ItemDataRole.EditRole:
-            return row.record.notes.name or row.record.label
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return sentence(row, self._curves.get(row.path, NO_CURVE))
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tooltip(row, self._curves.get(row.path, NO_CURVE), self._sizes.get(row.path))
+            return tooltip(row, self._curves.get(row.path, NO_CURVE))
         return None
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        if role != Qt.ItemDataRole.EditRole or not index.isValid():
-            return False
-        row = self._rows[index.row()]
-        name = str(value).strip()
-        if name not in (row.record.notes.name, self.data(index, Qt.ItemDataRole.EditRole)):
-            self.renamed.emit(row.path, name)
-        return True
-
     def show(self, rows: Sequence[RunRow]) -> None:
-        """Takes over what was read; every run is in it."""
         self._all = ordered(rows, self._order, self._curves)
-        if any(len(known) > len(rows) for known in (self._sizes, self._curves, self._wanted, self._texts)):
+        if any(len(known) > len(rows) for known in (self._curves, self._wanted, self._texts)):
             paths = {row.path for row in rows}
             self._texts = {path: text for path, text in self._texts.items() if path in paths}
-            self._sizes = {path: size for path, size in self._sizes.items() if path in paths}
             self._curves = {path: curve for path, curve in self._curves.items() if path in paths}
             self._wanted = {path: wanted for path, wanted in self._wanted.items() if path in paths}
         self._arrange()
@@ -183,11 +151,10 @@ class RunListModel(QAbstractListModel):
         self.show(changed)
 
     def remove(self, paths: Collection[Path]) -> None:
-        """Takes out runs that are not there any more."""
         self.show([row for row in self._all if row.path not in paths])
 
     def show_value(self, path: Path, value: float) -> None:
-        """Shows the last value of the run that is shown beside the list, which its state has seconds later."""
+        """Shows the last value of the shown run, which its state has seconds later."""
         if self._shown != (path, value):
             self._shown = (path, value)
             number = self.row_number(path)
@@ -206,10 +173,6 @@ class RunListModel(QAbstractListModel):
             if number is not None:
                 self.dataChanged.emit(self.index(number), self.index(number), [CURVE])
 
-    def set_sizes(self, sizes: Mapping[Path, int]) -> None:
-        self._sizes |= sizes
-        self.totals_changed.emit()
-
     def _want_curve(self, row: RunRow) -> None:
         version, (wanted, at) = version_of(row), self._wanted.get(row.path, (None, 0.0))
         now = time.monotonic()
@@ -221,7 +184,7 @@ class RunListModel(QAbstractListModel):
         """Removes rows that went, inserts new ones, moves those that moved, and tells of those that changed."""
         wanted = [row for row in self._all if self._holds(row)]
         if len(wanted) == len(self._rows) and all(map(operator.is_, wanted, self._rows)):
-            self.totals_changed.emit()
+            self.arranged.emit()
             return
         if not self._rows or not wanted:
             self._replace(wanted)
@@ -234,10 +197,10 @@ class RunListModel(QAbstractListModel):
                 if self._rows[number] is not row and self._rows[number] != row:
                     self._rows[number] = row
                     self.dataChanged.emit(self.index(number), self.index(number))
-        self.totals_changed.emit()
+        self.arranged.emit()
 
     def _holds(self, row: RunRow) -> bool:
-        """Whether the filter lets a row through; the text that words are looked for in is made once per row."""
+        """True if the filter lets a row through; its searched text is made once per row."""
         if not self._terms:
             return True
         known = self._texts.get(row.path)
@@ -246,7 +209,7 @@ class RunListModel(QAbstractListModel):
         return all(term.holds(row.record, known[1]) for term in self._terms)
 
     def _replace(self, wanted: list[RunRow]) -> None:
-        """All rows come or go: one change, whatever their number."""
+        """Replaces all rows in one change."""
         if self._rows:
             self.beginRemoveRows(QModelIndex(), 0, len(self._rows) - 1)
             self._rows = []
@@ -314,12 +277,10 @@ class RunList(Feed):
         self.model.curve_wanted.connect(self.details.want_curve)
         self.model.all_curves_wanted.connect(self.details.want_all_curves)
         self.details.curve_read.connect(self.model.set_curve)
-        self.details.sizes_counted.connect(self.model.set_sizes)
         self._soon = threading.Event()
         self._scanner: RunScanner | None = None
 
     def open(self, runs_dir: Path) -> None:
-        """Lists the runs in a folder from now on."""
         scanner, soon = RunScanner(runs_dir), self._soon
         self._scanner = scanner
 
@@ -346,7 +307,6 @@ class RunList(Feed):
         self._soon.set()
 
     def want_settings(self) -> None:
-        """Reads the runs' settings too from now on, because a filter asks for them."""
         if self._scanner is not None and not self._scanner.wants_settings:
             self._scanner.wants_settings = True
             self.refresh()

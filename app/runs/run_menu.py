@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.runs.run_row import RunRow, is_live
 from app.style.icons import icon
-from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 
 MIN_COMPARED: Final = 2
@@ -40,14 +39,7 @@ class RunIntents:
 
 
 def run_menu(parent: QWidget, rows: Sequence[RunRow], shown: Path | None, intents: RunIntents) -> QMenu:
-    """The menu for these rows; what concerns one run only is left out for several.
-
-    Args:
-        parent: Its owner.
-        rows: At least one.
-        shown: The run that the window shows, with which a single other one is compared.
-        intents: What the entries do.
-    """
+    """Make the menu of these rows; entries for one run only are left out for several."""
     menu = QMenu(parent, toolTipsVisible=True)
     paths, first = [row.path for row in rows], rows[0]
     path, is_one = first.path, len(rows) == 1
@@ -81,13 +73,13 @@ def run_menu(parent: QWidget, rows: Sequence[RunRow], shown: Path | None, intent
 
 
 def compared_runs(chosen: Sequence[Path], shown: Path | None) -> tuple[list[Path], str]:
-    """The runs that *Compare* compares, and why it cannot: the chosen ones, or a single one with the shown."""
+    """Return the chosen runs, or a single one with the shown, and why they cannot be compared."""
     paths = list(chosen)
     if len(paths) == 1 and shown is not None and shown != paths[0]:
         paths.insert(0, shown)
     if MIN_COMPARED <= len(paths) <= MAX_COMPARED:
         return paths, ""
-    return paths, f"Choose {MIN_COMPARED} to {MAX_COMPARED} runs with Ctrl+click or their boxes."
+    return paths, f"Choose {MIN_COMPARED} to {MAX_COMPARED} runs in the list with Ctrl+click or Shift+click."
 
 
 def removal_refusal(rows: Sequence[RunRow]) -> str:
@@ -102,17 +94,13 @@ def _add_exports(menu: QMenu, path: Path, intents: RunIntents) -> None:
     exports = QMenu("E&xport", menu, toolTipsVisible=True)
     for kind, title in KINDS.items():
         _entry(exports, f"{title[0].upper()}{title[1:]}", functools.partial(intents.export, path, kind))
-    launchers = QMenu("&Launch file", exports, toolTipsVisible=True)
-    for kind, title in LAUNCH_KINDS.items():
-        _entry(launchers, f"{title[0].upper()}{title[1:]}", functools.partial(intents.export, path, kind))
-    exports.addMenu(launchers)
     menu.addMenu(exports)
 
 
 def _entry(
     menu: QMenu, text: str, act: Callable[[], object], *, key: str = "", sign: str = "", why_not: str = ""
 ) -> QAction:
-    """One entry; its key is shown only, the list itself listens to it."""
+    """Add an entry; its key is only shown, the list itself listens to it."""
     action = menu.addAction(icon(sign), text) if sign else menu.addAction(text)
     if key:
         action.setShortcut(QKeySequence(key))

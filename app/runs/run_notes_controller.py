@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject
@@ -24,11 +23,7 @@ class RunNotesController(QObject):
     """Carries out the intents of the runs list, off the GUI thread.
 
     Args:
-        panel: The list.
-        runs: What it lists.
-        showing: The run that is shown.
         copy_settings: Fills New run with the settings of the run in a folder.
-        runner: Carries it out.
     """
 
     def __init__(
@@ -47,30 +42,11 @@ class RunNotesController(QObject):
         self._copy_settings = copy_settings
         self._runner = runner
         self._listed: dict[Path, str] = {}
-        panel.rename_requested.connect(self._on_rename_requested)
-        panel.pin_requested.connect(self._on_pin_requested)
-        panel.tags_requested.connect(self._on_tags_requested)
-        panel.note_requested.connect(self._on_note_requested)
+        panel.notes_changed.connect(self._change)
         runs.listed.connect(self._on_listed)
         panel.settings_copy_requested.connect(self._on_settings_copy_requested)
 
     # --- notes -------------------------------------------------------------------------------------------
-
-    def _on_rename_requested(self, run_dir: Path, name: str) -> None:
-        self._change((run_dir,), lambda notes: notes.renamed(name))
-
-    def rename_shown(self, name: str) -> None:
-        if self._showing.run_dir is not None:
-            self._on_rename_requested(self._showing.run_dir, name)
-
-    def _on_pin_requested(self, folders: Sequence[Path], pinned: bool) -> None:
-        self._change(folders, lambda notes: replace(notes, pinned=pinned))
-
-    def _on_tags_requested(self, folders: Sequence[Path], added: Sequence[str], removed: Sequence[str]) -> None:
-        self._change(folders, lambda notes: notes.tagged(added, removed))
-
-    def _on_note_requested(self, run_dir: Path, note: str) -> None:
-        self._change((run_dir,), lambda notes: notes.noted(note))
 
     def _change(self, folders: Sequence[Path], change: Change) -> None:
         """Reads, changes and writes each run's notes; the list shows them as soon as they are written."""
@@ -98,7 +74,7 @@ class RunNotesController(QObject):
         self._runner.run(Operation(work, done, self._panel.notice.show_error))
 
     def _on_listed(self, entries: Sequence[RunEntry]) -> None:
-        """Shows the shown run no longer once its folder was moved or deleted elsewhere."""
+        """Stops showing a run whose folder was moved or deleted elsewhere."""
         shown, before = self._showing.run_dir, self._listed
         self._listed = {record.path: record.label for record in self._runs.model.records()}
         if shown is None or shown not in before or any(entry.path == shown for entry in entries):

@@ -36,7 +36,6 @@ def ordered(
 
 
 def best_title(metrics: Iterable[MainMetric]) -> str:
-    """The title of `BEST` for runs of these metrics: "Best first: lowest loss, highest return"."""
     names = sorted({f"{'highest' if metric.is_higher_better else 'lowest'} {metric.title}" for metric in metrics})
     by = ", ".join(names) if len(names) <= METRICS_NAMED else "each recipe's main metric"
     return f"{ORDERS[BEST]}: {by}" if names else ORDERS[BEST]

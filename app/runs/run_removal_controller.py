@@ -31,8 +31,6 @@ class Removal:
     """Runs that were removed at once.
 
     Attributes:
-        gone: Their folders.
-        left: Those that stayed.
         shown: The one of them all that was shown.
         problem: Why the rest stayed.
     """
@@ -116,7 +114,7 @@ class RunRemovalController(QObject):
 
 
 def _remove(folder: Path, act: Callable[[RunStore], None]) -> None:
-    """Removes a run, once its readers have let its files go."""
+    """Remove a run once its readers have let its files go."""
     end = time.monotonic() + LET_GO_S
     while True:
         try:

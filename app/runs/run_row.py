@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.formatting import UNKNOWN, byte_size, duration, number, percent
+from core.formatting import UNKNOWN, duration, number, percent
 from core.metrics.curve import MetricCurve
 from core.recipes.main_metric import LOSS, MainMetric
 from core.run_folder.naming import SEPARATOR, begun_text, devices_text
@@ -23,10 +23,9 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run, as the list shows it.
+    """One run of the list.
 
     Attributes:
-        record: Its state, notes and settings.
         metric: By which runs of its recipe are judged.
         shown: Its last value as the window shows it beside the list; None: as the run's state says it.
     """
@@ -48,37 +47,18 @@ class RunRow:
         return self.record.path
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Totals of the list.
-
-    Attributes:
-        runs: All of them.
-        shown: Those that the filter lets through.
-        size_bytes: What the shown ones take on the disk.
-        is_counted: … all of them; else there are more to count.
-    """
-
-    runs: int = 0
-    shown: int = 0
-    size_bytes: int = 0
-    is_counted: bool = True
-
-
 def is_live(entry: RunEntry) -> bool:
-    """Whether a host is at work on it just now."""
     return entry.state is not None and entry.state.is_live
 
 
 def progress(entry: RunEntry) -> float | None:
-    """How much of the steps is done, 0..1."""
     if entry.state is None or not entry.state.total_steps:
         return None
     return min(1.0, entry.state.step / entry.state.total_steps)
 
 
 def reason(entry: RunEntry) -> str:
-    """Why a run failed, was interrupted or cannot be read; empty for all others."""
+    """Reason of a failed, interrupted or unreadable run; empty for all others."""
     if entry.state is None:
         return entry.problem or "It cannot be read."
     if entry.state.state in ("failed", "interrupted") and entry.state.error:
@@ -87,7 +67,7 @@ def reason(entry: RunEntry) -> str:
 
 
 def lasted_s(state: RunState, now: float | None = None) -> float | None:
-    """Seconds from its start to its end, or to now; of a resumed run those in which it trained."""
+    """Seconds from its start to its end, or to now; of a resumed run the seconds in which it trained."""
     if not state.created or state.attempt > 1:
         return state.trained_s or None
     end = state.now(time.time() if now is None else now) if state.is_live else state.updated
@@ -95,7 +75,7 @@ def lasted_s(state: RunState, now: float | None = None) -> float | None:
 
 
 def title_text(record: RunRecord) -> str:
-    """The first line: the user's name; else its own, without the devices and the date that the second line has."""
+    """First line: the user's name; else its own, without the devices and the date of the second line."""
     state = record.entry.state
     if record.notes.name or state is None or not state.name or state.name == state.run_id:
         return record.label
@@ -107,7 +87,7 @@ def value_text(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
 
 
 def detail_text(record: RunRecord, now: float | None = None) -> str:
-    """The second line: why it failed; else what it runs on, how far it is, how long it took and when it began."""
+    """Second line: the reason of a failure; else devices, progress, duration and date."""
     state = record.entry.state
     why = " ".join(reason(record.entry).split())
     if state is None or why:
@@ -120,7 +100,7 @@ def detail_text(record: RunRecord, now: float | None = None) -> str:
 
 
 def day_text(created: float, now: float | None = None) -> str:
-    """When a run began, as short as can be: "12:17" today, "yesterday", "24 Nov", "24 Nov 2025"."""
+    """Date of a run's start: "12:17" today, "yesterday", "24 Nov", "24 Nov 2025"."""
     if not created:
         return ""
     begun, today = time.localtime(created), time.localtime(now)
@@ -152,8 +132,8 @@ def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
     return ", ".join(parts) + (f". {why}" if why else "")
 
 
-def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None) -> str:
-    """Tooltip of a run, a line for each fact; its folder and size last."""
+def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
+    """Tooltip of a run, a line for each fact; its folder last."""
     record, notes, state = row.record, row.record.notes, row.entry.state
     lines = [record.label, _headline(record)]
     if state is not None:
@@ -162,22 +142,11 @@ def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None)
         lines.append(f"Started {begun_text(state.created)}" if state.created else "")
     lines += [_where(record)]
     lines += [f"Tags: {', '.join(notes.tags)}" if notes.tags else "", _shortened(notes.note)]
-    lines.append(record.path.name + ("" if size is None else f"{SEPARATOR}{byte_size(size)}"))
+    lines.append(record.path.name)
     return "\n".join(line for line in lines if line)
 
 
-def totals_text(totals: Totals) -> str:
-    """ "6 runs · 1.4 GB", "12 of 1,000 runs"."""
-    runs = f"{totals.runs:,} run{'' if totals.runs == 1 else 's'}"
-    if totals.shown != totals.runs:
-        runs = f"{totals.shown:,} of {runs}"
-    if not totals.size_bytes:
-        return runs
-    return f"{runs}{SEPARATOR}{byte_size(totals.size_bytes)}{'' if totals.is_counted else ' so far'}"
-
-
 def _headline(record: RunRecord) -> str:
-    """State, progress and devices; why it failed."""
     entry = record.entry
     done, why = progress(entry), reason(entry)
     parts = [entry.word.capitalize() + (f" at {percent(done)}" if done is not None and done < 1 else "")]
@@ -188,7 +157,6 @@ def _headline(record: RunRecord) -> str:
 
 
 def _where(record: RunRecord) -> str:
-    """The other machine that it is or was on."""
     if record.remote is None:
         return ""
     return f"On {record.machine}" if record.machine else f"Was on {record.remote.machine} before"
@@ -199,7 +167,6 @@ def _shortened(note: str) -> str:
 
 
 def _stage(entry: RunEntry) -> str:
-    """How far a run is that has not reached its end."""
     if entry.state is None or entry.word == "finished":
         return ""
     done = progress(entry)

@@ -53,7 +53,6 @@ class RunScanner:
 
     Attributes:
         wants_settings: Read the settings too, from the next scan on; a thousand of them take a second the first time.
-        has_settings: Every run's settings were read.
     """
 
     def __init__(self, runs_dir: Path) -> None:
@@ -66,7 +65,7 @@ class RunScanner:
         self._rows: list[RunRow] = []
 
     def scan(self) -> list[RunRow]:
-        """Every run, live ones first, then the newest; a damaged one says why, other folders are passed over."""
+        """Return every run, live ones first, then the newest; a damaged one has a reason."""
         found = self._folders()
         before = [known.row for known in self._known.values()]
         self._known = {folder: self._known.get(folder) or _Folder() for folder in found}
@@ -87,7 +86,6 @@ class RunScanner:
         return list(self._rows)
 
     def _folders(self) -> dict[str, int]:
-        """Each folder with the time of its last change."""
         folders: dict[str, int] = {}
         try:
             with os.scandir(self.runs_dir) as found:
@@ -106,7 +104,7 @@ class RunScanner:
         return folders
 
     def _look(self, folder: str, known: _Folder, changed_ns: int) -> None:
-        """Reads what changed in a folder; its row stays the same object where nothing did."""
+        """Reads the changed files of a folder; its row stays the same object where nothing changed."""
         known.changed_ns = changed_ns
         try:
             entry = self._entry(folder, known)
@@ -154,7 +152,7 @@ class RunScanner:
         return known.remote[1]
 
     def _read_settings(self) -> None:
-        """Reads settings that are not known yet, for a while."""
+        """Reads unknown settings until the budget of this scan is used."""
         end = time.monotonic() + SETTINGS_BUDGET_S
         self.has_settings = False
         for folder, known in self._known.items():

@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QPalette, QResizeEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QInputDialog, QMenu, QPushButton, QToolButton, QWidget
 
 from app.runs.filter_line import FilterLine
 from app.runs.run_list import RunListModel
 from app.runs.run_menu import MAX_COMPARED, MIN_COMPARED, RunIntents, compared_runs, removal_refusal, run_menu
 from app.runs.run_order import BEST, NEWEST, ORDERS
-from app.runs.run_row import RunRow, totals_text
+from app.runs.run_row import RunRow
 from app.runs.run_view import RunView
 from app.widgets.build import bold_label, icon_button, lay_column, lay_row, named
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.empty_note import WithNote
 from app.widgets.floating_notice import FloatingNotice
+from core.run_folder.notes import RunNotes
 from core.run_folder.run_filter import Term
 
 INVITATION: Final = "No runs yet."
 NONE_MATCHES: Final = "No run matches the filter.\n\nClear it to see all runs."
 MIN_WIDTH: Final = 160
 NOTICE_MS: Final = 20_000
+ASK_WIDTH: Final = 400
 
 
 class RunsPanel(QWidget):
     """The list of runs, or an invitation while there is none.
 
-    Args:
-        model: The runs.
-        resume_file: Resumes from a state file; None leaves its button out.
-
     Signals:
-        run_chosen: A run's folder, to be shown.
         current_chosen: The run that is shown was clicked or opened: its page is wanted, in the place of another.
-        settings_wanted: The filter asks for runs' settings.
-        resume_requested: A run's folder.
-        compare_requested: Folders of two to eight runs.
-        rename_requested: A run's folder and its new name; an empty one gives it its own back.
-        pin_requested: Folders, and whether they are to stand on top.
-        tags_requested: Folders, tags to add and tags to take away.
-        note_requested: A run's folder and its new note.
+        notes_changed: Folders, and a function that changes the `RunNotes` of each.
         export_requested: A run's folder and one of `core.export.KINDS`.
-        folder_requested: A run's folder, to be opened in the file manager.
-        settings_copy_requested: A run's folder, whose settings New run is to have.
-        removal_requested: Folders, to be moved to the recycle bin.
     """
 
     run_chosen = Signal(object)
@@ -56,10 +45,7 @@ class RunsPanel(QWidget):
     settings_wanted = Signal()
     resume_requested = Signal(object)
     compare_requested = Signal(object)
-    rename_requested = Signal(object, str)
-    pin_requested = Signal(object, bool)
-    tags_requested = Signal(object, object, object)
-    note_requested = Signal(object, str)
+    notes_changed = Signal(object, object)
     export_requested = Signal(object, str)
     folder_requested = Signal(object)
     settings_copy_requested = Signal(object)
@@ -128,14 +114,14 @@ class RunsPanel(QWidget):
         model, view = self._model, self.view
         for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
             changed.connect(self._on_rows_changed)
-        model.totals_changed.connect(self._show_foot)
-        model.renamed.connect(self.rename_requested)
+        model.arranged.connect(self._show_foot)
         self.filter_line.changed.connect(self._on_filter_changed)
         self.filter_line.settings_wanted.connect(self.settings_wanted)
         view.chosen.connect(self._on_chosen)
         view.selectionModel().selectionChanged.connect(self._show_foot)
         view.opened.connect(self._open)
         view.clicked.connect(self._on_clicked)
+        view.rename_requested.connect(self.edit_name)
         view.removal_requested.connect(self._on_removal_requested)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
@@ -148,7 +134,7 @@ class RunsPanel(QWidget):
     # --- what is shown -----------------------------------------------------------------------------------
 
     def show_current(self, path: Path | None) -> None:
-        """Marks the run that is shown, without choosing it again; other chosen rows stay chosen while it stays."""
+        """Marks the run that is shown without choosing it again; other chosen rows stay chosen while it stays."""
         is_other = path != self._current
         self._current = path
         self.view.rows_delegate.shown = path
@@ -165,7 +151,7 @@ class RunsPanel(QWidget):
             self.filter.selectAll()
 
     def next_run(self, going: Sequence[Path]) -> Path | None:
-        """The run to show when some go: the nearest below them, else above; None when none is left."""
+        """Return the run to show when some go: the nearest below them, else above; None when none is left."""
         paths = [row.path for row in self._model.rows()]
         left = [path for path in paths if path not in going]
         first = next((number for number, path in enumerate(paths) if path in going), 0)
@@ -174,13 +160,14 @@ class RunsPanel(QWidget):
 
     def _show_foot(self, *_: object) -> None:
         count = len(self.view.selectionModel().selectedIndexes())
-        totals = self._model.totals()
+        runs, shown = len(self._model.records()), self._model.rowCount()
         several = count >= MIN_COMPARED
-        self.totals.set_full_text(f"{count} selected" if several else totals_text(totals) if totals.runs else "")
+        total = f"{runs:,} run{'' if runs == 1 else 's'}"
+        listed = total if shown == runs else f"{shown:,} of {total}"
+        self.totals.set_full_text(f"{count} selected" if several else listed if runs else "")
         self.compare.setVisible(several)
         self.compare.setEnabled(count <= MAX_COMPARED)
-        tip = f"Compare the selected runs; up to {MAX_COMPARED} at once"
-        self.compare.setToolTip(tip)
+        self.compare.setToolTip(f"Compare the selected runs; up to {MAX_COMPARED} at once")
 
     # --- what the user does ------------------------------------------------------------------------------
 
@@ -209,8 +196,12 @@ class RunsPanel(QWidget):
         else:
             self.run_chosen.emit(path)
 
+    def compared(self) -> tuple[list[Path], str]:
+        """Return the runs to compare, and why they cannot be compared; empty where they can."""
+        return compared_runs([row.path for row in self.view.chosen_rows()], self._current)
+
     def _on_compare_clicked(self) -> None:
-        paths, why_not = compared_runs([row.path for row in self.view.chosen_rows()], self._current)
+        paths, why_not = self.compared()
         if not why_not:
             self.compare_requested.emit(paths)
 
@@ -239,8 +230,8 @@ class RunsPanel(QWidget):
         return RunIntents(
             open=self._open,
             resume=self.resume_requested.emit,
-            rename=self.view.rename,
-            pin=self.pin_requested.emit,
+            rename=self.edit_name,
+            pin=self._pin,
             tag=self.edit_tags,
             note=self.edit_note,
             compare=self.compare_requested.emit,
@@ -251,20 +242,64 @@ class RunsPanel(QWidget):
             remove=self.removal_requested.emit,
         )
 
+    # --- names, pins, tags and notes -----------------------------------------------------------------------
+
+    def rename_shown(self) -> None:
+        if self._current is not None:
+            self.edit_name(self._current)
+
+    def edit_name(self, path: Path) -> None:
+        record = self._model.record(path)
+        if record is None:
+            return
+        before = record.notes.name or record.label
+
+        def take(name: str) -> None:
+            if name.strip() != before:
+                self.notes_changed.emit((path,), lambda notes: notes.renamed(name))
+
+        self._ask(f"Rename {record.label}", "Name (empty: the one it was started with)", before, take)
+
+    def _pin(self, paths: Sequence[Path], pinned: bool) -> None:
+        self.notes_changed.emit(paths, lambda notes: replace(notes, pinned=pinned))
+
     def edit_tags(self, rows: Sequence[RunRow]) -> None:
-        from app.runs.tags_dialog import TagsDialog  # here, as other dialogs: the window opens without it
+        """Asks for the tags that all of these runs have."""
+        before = set.intersection(*(set(row.record.notes.tags) for row in rows))
+
+        def take(text: str) -> None:
+            after = set(text.lower().replace(",", " ").split())
+
+            def change(notes: RunNotes) -> RunNotes:
+                return notes.tagged(after - before, before - after)
+
+            if after != before:
+                self.notes_changed.emit([row.path for row in rows], change)
 
         title = rows[0].record.label if len(rows) == 1 else f"{len(rows)} runs"
-        dialog = TagsDialog(title, [row.record.notes for row in rows], self._model.tags(), self.window())
-        paths = [row.path for row in rows]
-        dialog.tags_chosen.connect(lambda added, removed: self.tags_requested.emit(paths, added, removed))
-        dialog.open()
+        known = ", ".join(self._model.tags())
+        label = "Tags, separated by spaces" + (f" (in use: {known})" if known else "")
+        self._ask(f"Tags of {title}", label, " ".join(sorted(before)), take)
 
     def edit_note(self, row: RunRow) -> None:
-        from app.runs.note_dialog import NoteDialog
+        def take(text: str) -> None:
+            if text.strip() != row.record.notes.note:
+                self.notes_changed.emit((row.path,), lambda notes: notes.noted(text))
 
-        dialog = NoteDialog(row.record.label, row.record.notes, self.window())
-        dialog.note_saved.connect(lambda text: self.note_requested.emit(row.path, text))
+        title, hint = f"Note on {row.record.label}", "What was tried, and what came of it"
+        self._ask(title, hint, row.record.notes.note, take, has_lines=True)
+
+    def _ask(
+        self, title: str, label: str, text: str, take: Callable[[str], object], *, has_lines: bool = False
+    ) -> None:
+        dialog = QInputDialog(self.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(title)
+        dialog.setLabelText(label)
+        dialog.setOption(QInputDialog.InputDialogOption.UsePlainTextEditForTextInput, has_lines)
+        dialog.setTextValue(text)
+        dialog.textValueSelected.connect(take)
+        dialog.resize(dialog.sizeHint().expandedTo(QSize(ASK_WIDTH, 0)))
         dialog.open()
 
 
@@ -280,7 +315,6 @@ class ResumeFileButton(QToolButton):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def fit(self, width: int) -> None:
-        """Chooses between text and icon by the room there is."""
         needed = self.fontMetrics().horizontalAdvance(self.defaultAction().iconText()) + 16
         style = Qt.ToolButtonStyle
         self.setToolButtonStyle(style.ToolButtonTextOnly if needed <= width else style.ToolButtonIconOnly)

@@ -25,11 +25,8 @@ class LedgerSnapshot:
     """Contents of the state file.
 
     Attributes:
-        progress: Epoch, blocks, chunks and samples done.
         blocks: One strip of chunks each, for the current epoch.
         checkpoint: The committed checkpoint whose weights hold all that; None before the first.
-        chunk_size: Samples in a chunk.
-        samples_per_block: Samples in a block.
     """
 
     progress: LedgerProgress
@@ -40,11 +37,7 @@ class LedgerSnapshot:
 
 
 def read_ledger(path: Path) -> LedgerSnapshot:
-    """The state file of a run of ours.
-
-    Raises:
-        StateFileError: It cannot be understood.
-    """
+    """Read a state file of ours; raises `StateFileError`."""
     from core.ledger.ledger import Ledger, read_state_file  # here, in the reader's thread: the window opens without it
 
     file = read_state_file(path)
@@ -92,7 +85,6 @@ class LedgerData(Feed):
         self._start("ledger", work)
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends reading; there is no snapshot afterwards."""
         super().close(wait=wait)
         if self.snapshot is not None:
             self.snapshot = None

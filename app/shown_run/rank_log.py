@@ -1,4 +1,4 @@
-"""The log of a run: its host's events and what its ranks print, merged by time, bounded and searchable."""
+"""The log of a run: its events and what its processes print, merged by time and bounded."""
 
 from __future__ import annotations
 
@@ -8,37 +8,65 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 
-from app.shown_run.log_line import HOST, LogLine, host_lines, rank_line
 from app.threads.bridge import Feed, Send
-from core.formatting import clock
 from core.held_files import open_binary
-from core.machine.devices.names import RankNames
 from core.run_folder.log_times import read_log_times
 
+Level = Literal["info", "warning", "error"]
+HOST: Final = -1
 MAX_LINES: Final = 20_000
 MAX_LINE_CHARACTERS: Final = 4_000
 START_BYTES: Final = 4 << 20
 READ_BYTES: Final = 1 << 18
 POLL_S: Final = 0.5
 SENT_AT_ONCE: Final = 2_000
-# Late lines up to this number are inserted one by one; more of them reset the list, which drops the selection.
-INSERTED_SINGLY: Final = 64
-LEVEL_ROLE: Final = Qt.ItemDataRole.UserRole
-PREFIX_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+# Events come at once and printed lines are polled: lines within this time of each other stay in the order they came.
+LATE_S: Final = 2.0
 _ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1a]"
 )
-Index = QModelIndex | QPersistentModelIndex
+_SUSPECT: Final = re.compile(r"rror|RROR|xcept|raceback|FATAL|CRITICAL|arn|ARN")
+_ERROR: Final = re.compile(
+    r"^Traceback \(most recent|\b\w*(?:Error|Exception)\b:|\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|Error)\b:"
+)
+_WARNING: Final = re.compile(r"\b\w*Warning\b:|\b(?:WARNING|WARN)\b|^\s*(?:warning|Warning)\b:")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of the log.
+
+    Attributes:
+        ts: When it was written, as Unix seconds; None where that is not known.
+        rank: `HOST` for the run's host.
+        level: Decides its colour.
+        order: Its place in time among lines of other files; that of the file's last change where `ts` is None.
+    """
+
+    text: str
+    ts: float | None = None
+    rank: int = HOST
+    level: Level = "info"
+    order: float = 0.0
+
+
+def output_level(text: str) -> Level:
+    """The level of a printed line: that of its first word or of the exception that it names."""
+    if _SUSPECT.search(text) is None:  # 20,000 lines are looked at when a log is opened
+        return "info"
+    if _ERROR.search(text):
+        return "error"
+    return "warning" if _WARNING.search(text) else "info"
 
 
 def printed(line: str) -> str:
-    """A line as a terminal would leave it: what a carriage return wrote over is gone, colour codes too."""
+    """Return a line as a terminal would leave it, without overwritten text and colour codes."""
     line = line.removesuffix("\r")
     shown = _ESCAPES.sub("", line.rsplit("\r", 1)[-1]).expandtabs(4)
     return shown if len(shown) <= MAX_LINE_CHARACTERS else shown[:MAX_LINE_CHARACTERS] + " …"
@@ -46,17 +74,16 @@ def printed(line: str) -> str:
 
 @dataclass(slots=True)
 class LogTail:
-    """Reads new text of a log; of a long one only the last megabytes.
+    """Reads new text of a log, which may not exist yet; of a long one only the last megabytes.
 
     Attributes:
-        path: The file; it may not exist yet.
-        start_bytes: How much of its end is read first; None: `START_BYTES`.
-        skipped_bytes: How much of its beginning was left out.
-        ends: Where in the file the lines end that were read last.
+        start_bytes: Size of the end that is read first.
+        skipped_bytes: Size of the beginning that was left out.
+        ends: Byte at which each line ends that was read last.
     """
 
     path: Path
-    start_bytes: int | None = None
+    start_bytes: int = START_BYTES
     skipped_bytes: int = 0
     ends: list[int] = field(default_factory=list)
     _offset: int | None = None
@@ -71,7 +98,7 @@ class LogTail:
             with open_binary(self.path, timeout_s=0) as file:
                 size = file.seek(0, 2)
                 if self._offset is None or size < self._offset:
-                    self._offset = self.skipped_bytes = max(0, size - (self.start_bytes or START_BYTES))
+                    self._offset = self.skipped_bytes = max(0, size - self.start_bytes)
                     self._rest = b""
                 file.seek(self._offset)
                 data = file.read(READ_BYTES)
@@ -91,28 +118,18 @@ class LogTail:
 
 @dataclass(frozen=True, slots=True)
 class LogChoice:
-    """Which part of a run's log is shown.
-
-    Attributes:
-        logs: Files to follow: "rank0.log", "host.log".
-    """
+    """The part of a run's log that is shown: one file, or all of them with the run's events."""
 
     logs: tuple[Path, ...]
 
     @property
-    def has_host(self) -> bool:
-        """Whether the host's events belong to it."""
-        return any(_rank_of(path) == HOST for path in self.logs)
-
-    @property
     def is_all(self) -> bool:
-        """Whether the lines of several sources stand side by side."""
         return len(self.logs) > 1
 
     @property
     def rank(self) -> int | None:
-        """The rank whose output it is; None for the host and for several sources."""
-        rank = _rank_of(self.logs[0]) if len(self.logs) == 1 else HOST
+        """The rank whose output it is; None for the host and for all."""
+        rank = HOST if self.is_all else _rank_of(self.logs[0])
         return None if rank == HOST else rank
 
 
@@ -121,149 +138,33 @@ def _rank_of(log: Path) -> int:
     return int(rank) if rank.isdecimal() else HOST
 
 
-class RankLogModel(QAbstractListModel):
-    """The last `MAX_LINES` lines of a log, by time."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._lines: deque[LogLine] = deque()
-        self._names = RankNames()
-        self._with_time = self._with_source = False
-        self._source_width = 0
-        self.longest = 0
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self._lines)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self._lines):
-            return None
-        line = self._lines[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self._prefix(line) + line.text
-        if role == PREFIX_ROLE:
-            return self._prefix(line)
-        return line.level if role == LEVEL_ROLE else None
-
-    def line(self, row: int) -> str:
-        """The text of a row, without its time and source."""
-        return self._lines[row].text
-
-    def shown(self, row: int) -> str:
-        """The text of a row as the list shows it."""
-        line = self._lines[row]
-        return self._prefix(line) + line.text
-
-    def show_columns(self, *, time: bool, source: bool, names: RankNames) -> None:
-        self.beginResetModel()
-        self._with_time, self._with_source, self._names = time, source, names
-        self._source_width = max(len("Host"), *(len(names.short(rank)) for rank in range(len(names.devices))), 0)
-        self.endResetModel()
-
-    def append(self, lines: Sequence[LogLine]) -> None:
-        """Adds lines, each at its place in time; the oldest ones go when there are too many."""
-        lines = list(lines[-MAX_LINES:])
-        if not lines:
-            return
-        self.longest = max(self.longest, *(len(line.text) for line in lines), 0)
-        if self._lines and lines[0].order < self._lines[-1].order:
-            self._insert(lines)
-            return
-        self._make_room(len(lines))
-        first = len(self._lines)
-        self.beginInsertRows(QModelIndex(), first, first + len(lines) - 1)
-        self._lines.extend(lines)
-        self.endInsertRows()
-
-    def _make_room(self, many: int) -> None:
-        over = len(self._lines) + many - MAX_LINES
-        if over > 0:
-            self.beginRemoveRows(QModelIndex(), 0, over - 1)
-            for _ in range(over):
-                self._lines.popleft()
-            self.endRemoveRows()
-
-    def _insert(self, lines: list[LogLine]) -> None:
-        if len(lines) > INSERTED_SINGLY:
-            self.beginResetModel()
-            merged = sorted((*self._lines, *lines), key=lambda line: line.order)
-            self._lines = deque(merged[-MAX_LINES:])
-            self.endResetModel()
-            return
-        self._make_room(len(lines))
-        for line in lines:
-            row = len(self._lines)
-            while row and self._lines[row - 1].order > line.order:
-                row -= 1
-            self.beginInsertRows(QModelIndex(), row, row)
-            self._lines.insert(row, line)
-            self.endInsertRows()
-
-    def clear(self) -> None:
-        self.beginResetModel()
-        self._lines.clear()
-        self.longest = 0
-        self.endResetModel()
-
-    def find(self, text: str, from_row: int = 0, backwards: bool = False) -> int:
-        """The next row that holds `text` (case does not matter unless it has capitals), going round; -1 if none."""
-        count = len(self._lines)
-        if not text or not count:
-            return -1
-        fold = text == text.lower()
-        lines = self._lines
-        start = from_row % count
-        if backwards:
-            rows = [*range(start, -1, -1), *range(count - 1, start, -1)]
-            return next((row for row in rows if _holds(lines[row], text, fold)), -1)
-        later = enumerate(islice(lines, start, None), start)
-        earlier = enumerate(islice(lines, start))
-        for found in (later, earlier):
-            for row, line in found:
-                if _holds(line, text, fold):
-                    return row
-        return -1
-
-    def count(self, text: str) -> int:
-        fold = text == text.lower()
-        return sum(_holds(line, text, fold) for line in self._lines) if text else 0
-
-    def _prefix(self, line: LogLine) -> str:
-        when = f"{clock(line.ts) if line.ts is not None else '':8}  " if self._with_time else ""
-        if not self._with_source:
-            return when
-        source = "Host" if line.rank == HOST else self._names.short(line.rank)
-        return f"{when}{source:{self._source_width}}  "
-
-
-def _holds(line: LogLine, text: str, fold: bool) -> bool:
-    return text in (line.text.lower() if fold else line.text)
-
-
 class RankLog(Feed):
-    """Keeps a `RankLogModel` current with the log files that are chosen and with the host's events.
+    """Follows the chosen log files.
 
     Signals:
-        appended: How many lines came.
+        appended: A list of `LogLine`s that follow those before.
+        replaced: `lines` are others.
     """
 
-    appended = Signal(int)
+    appended = Signal(object)
+    replaced = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.model = RankLogModel(self)
         self.choice: LogChoice | None = None
-        self._names = RankNames()
+        self._printed: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._events: deque[LogLine] = deque(maxlen=MAX_LINES)
+        self._newest = 0.0
+
+    def lines(self) -> list[LogLine]:
+        events = self._events if self.choice is not None and self.choice.is_all else ()
+        return sorted((*events, *self._printed), key=lambda line: line.order)[-MAX_LINES:]
 
     def open(self, choice: LogChoice) -> None:
-        """Follows these files from now on; they may not exist yet."""
         self.close(wait=False)
         self.choice = choice
-        names = self._names
-        self.model.show_columns(time=choice.has_host, source=choice.is_all, names=names)
-        if choice.has_host:
-            self.model.append(list(self._events))
+        # The host's own log repeats the run's events in its words, so it is shown alone.
+        logs = [log for log in choice.logs if not choice.is_all or _rank_of(log) != HOST]
 
         def work(stopping: threading.Event, send: Send) -> None:
             def deliver(lines: Sequence[LogLine]) -> None:
@@ -272,59 +173,56 @@ class RankLog(Feed):
                         stopping.wait(0.01)
 
             # Several files share the budget of one: their lines share one list.
-            start_bytes = START_BYTES // len(choice.logs)
-            tails = [LogTail(path, start_bytes) for path in choice.logs]
-            deliver(_first_lines(tails, start_bytes, names, stopping)[-MAX_LINES:])
+            start_bytes = START_BYTES // max(1, len(logs))
+            tails = [LogTail(path, start_bytes) for path in logs]
+            deliver(_first_lines(tails, start_bytes, stopping)[-MAX_LINES:])
             while not stopping.is_set():
-                lines = _new_lines(tails, names)
+                lines = _new_lines(tails)
                 deliver(lines)
                 if not lines:
                     stopping.wait(POLL_S)
 
         self._start("log", work)
-
-    def show_names(self, names: RankNames, events: Sequence[LogLine]) -> None:
-        """Names the ranks by their devices; `events` are the host's, with these names."""
-        if names == self._names:
-            return
-        self._names = names
-        self._events = deque(events, maxlen=MAX_LINES)
-        if self.choice is not None:
-            self.open(self.choice)
+        self._replace()
 
     def set_events(self, events: Sequence[LogLine]) -> None:
-        """Takes over the host's events from the first one, as of another run."""
-        self._events.clear()
-        if self.choice is not None and self.choice.has_host and self.model.rowCount():
-            self.open(self.choice)
-        self.add_events(events)
+        """Replaces the run's events, oldest first."""
+        self._events = deque(events, maxlen=MAX_LINES)
+        self._replace()
 
     def add_events(self, events: Sequence[LogLine]) -> None:
-        """Adds events that the host reported, oldest first."""
         self._events.extend(events)
-        if events and self.choice is not None and self.choice.has_host:
-            self.model.append(events)
-            self.appended.emit(len(events))
+        if events and self.choice is not None and self.choice.is_all:
+            self._add(events)
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends following and forgets the lines of the files."""
         super().close(wait=wait)
         self.choice = None
-        self.model.clear()
+        self._printed.clear()
+        self._replace()
+
+    def _replace(self) -> None:
+        self._newest = max((line.order for line in self.lines()[-1:]), default=0.0)
+        self.replaced.emit()
+
+    def _add(self, lines: Sequence[LogLine]) -> None:
+        if lines[0].order < self._newest - LATE_S:
+            self._replace()
+        else:
+            self._newest = max(self._newest, lines[-1].order)
+            self.appended.emit(list(lines))
 
     def _on_item(self, item: object) -> None:
         if isinstance(item, list):
-            self.model.append(item)
-            self.appended.emit(len(item))
+            self._printed.extend(item)
+            self._add(item)
 
 
-def _first_lines(
-    tails: Sequence[LogTail], start_bytes: int, names: RankNames, stopping: threading.Event
-) -> list[LogLine]:
-    """What the files hold already. Printed lines have the times that the host kept; others go where their file ends."""
+def _first_lines(tails: Sequence[LogTail], start_bytes: int, stopping: threading.Event) -> list[LogLine]:
+    """Read the present lines, with the times that the host kept; others go where their file ends."""
     made: list[LogLine] = []
     for tail in tails:
-        rank, times = _rank_of(tail.path), read_log_times(tail.path)
+        times = read_log_times(tail.path)
         untimed = times.times[0] if times.times else _changed(tail.path)
         held: list[str] = []
         ends: list[int] = []
@@ -333,22 +231,19 @@ def _first_lines(
             if not lines or stopping.is_set():
                 break
             held, ends = held + lines, ends + tail.ends
-        held, ends = held[-MAX_LINES:], ends[-MAX_LINES:]
-        if rank == HOST:
-            made += host_lines(held, names, untimed)
-            continue
-        for text, end in zip(held, ends, strict=True):
+        for text, end in zip(held[-MAX_LINES:], ends[-MAX_LINES:], strict=True):
             ts = times.of(end)
-            made.append(rank_line(text, rank, untimed if ts is None else ts, ts))
+            made.append(_line(tail.path, text, ts, untimed if ts is None else ts))
     return sorted(made, key=lambda line: line.order)
 
 
-def _new_lines(tails: Sequence[LogTail], names: RankNames) -> list[LogLine]:
-    made: list[LogLine] = []
-    for tail in tails:
-        rank, now, lines = _rank_of(tail.path), time.time(), tail.read()
-        made += host_lines(lines, names, now) if rank == HOST else [rank_line(line, rank, now, now) for line in lines]
-    return sorted(made, key=lambda line: line.order)
+def _new_lines(tails: Sequence[LogTail]) -> list[LogLine]:
+    now = time.time()
+    return [_line(tail.path, text, now, now) for tail in tails for text in tail.read()]
+
+
+def _line(log: Path, text: str, ts: float | None, order: float) -> LogLine:
+    return LogLine(text, ts, _rank_of(log), output_level(text), order)
 
 
 def _changed(path: Path) -> float:

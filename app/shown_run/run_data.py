@@ -32,7 +32,6 @@ class RunData(Feed):
     Signals:
         reset: Another run, or the same one from its beginning: `series` is a new object.
         changed: A `ChangeSet`, once a batch and at most about 20 times a second.
-        status_changed: The new `RunState`.
         progress_changed: ``(text, done)`` while a long run is read; done is 0..1, or None; an empty text: over.
         failed: A `RankdeckError`: the run, or a part of it, cannot be read.
     """
@@ -62,11 +61,7 @@ class RunData(Feed):
         return self._series
 
     def open(self, run_dir: Path) -> None:
-        """Shows the run in a folder; what was shown before is closed.
-
-        Raises:
-            RunNotFoundError: There is no folder, or it holds no run.
-        """
+        """Shows the run in a folder; raises `RunNotFoundError`."""
         store = RunStore.open(run_dir)
         self.close(wait=False)
         self.run_dir = store.dir
@@ -83,7 +78,6 @@ class RunData(Feed):
         self._start("run follower", work)
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends reading; `series` is empty afterwards."""
         was_open = self.is_open
         super().close(wait=wait)
         if not was_open:
@@ -94,7 +88,6 @@ class RunData(Feed):
 
     @property
     def samples(self) -> list[Event]:
-        """Texts that the model wrote, oldest first (`sample` events)."""
         return self.series.events_of("sample")
 
     def _on_item(self, item: object) -> None:

@@ -27,15 +27,11 @@ class ShownRunController(QObject):
     """Opens a run in every model that shows a part of it.
 
     Attributes:
-        run_dir: The folder of the shown run; None while none is.
         is_closed: The window goes: nothing is read or shown any more.
 
     Signals:
-        shown: The run's folder, or None.
         config_read: ``(text of run.toml, RunConfig, its ChangedSettings)``.
-        config_failed: Why run.toml cannot be read.
         logs_changed: The log files of its processes.
-        failed: Why a run cannot be shown.
     """
 
     shown = Signal(object)
@@ -66,7 +62,7 @@ class ShownRunController(QObject):
         data.status_changed.connect(self._on_status_changed)
 
     def show(self, run_dir: Path) -> None:
-        """Shows a run from its first point; shows it again if it is the one that is shown."""
+        """Shows a run from its first point, also if it is shown already."""
         self._looked = True
         if self.is_closed:  # a list or a click that comes late would start threads that are never ended
             return
@@ -82,7 +78,7 @@ class ShownRunController(QObject):
         self.shown.emit(run_dir)
 
     def show_none(self) -> None:
-        """Shows no run; the files of the one that was shown are let go."""
+        """Shows no run, and closes the files of the one before."""
         self._looked = True
         for feed in (self._data, self._ledger, self._log):
             feed.close(wait=False)
@@ -91,12 +87,10 @@ class ShownRunController(QObject):
         self.shown.emit(None)
 
     def show_again(self) -> None:
-        """Reads the shown run again from its first line."""
         if self.run_dir is not None:
             self.show(self.run_dir)
 
     def show_log(self, choice: LogChoice | None) -> None:
-        """Follows the part of the log that is chosen."""
         if choice is None or self.is_closed:
             self._log.close(wait=False)
         elif choice != self._log.choice:
@@ -108,7 +102,7 @@ class ShownRunController(QObject):
             feed.close()
 
     def on_listed(self, entries: Sequence[RunEntry]) -> None:
-        """The first list of runs: a live one is shown at once, else the one that was shown last."""
+        """Shows a live run of the first list, else the one that was shown last."""
         if self._looked:
             return
         self._looked = True

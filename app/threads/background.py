@@ -72,7 +72,7 @@ class OperationRunner(QObject):
             _log.warning("background work was still running %d ms after the window was closed", CLOSE_WAIT_MS)
 
     def _work(self, number: int, work: Callable[[], object]) -> None:
-        """In the worker's thread; the receiver may be gone if the work outlives `close`."""
+        """Runs in the worker's thread; the receiver may be gone if the work outlives `close`."""
         result, error = None, None
         try:
             result = work()

@@ -50,11 +50,7 @@ class Mailbox(QObject):
         self._woken.connect(self._on_woken, Qt.ConnectionType.QueuedConnection)
 
     def put(self, item: Any, timeout_s: float = 0.25) -> bool:
-        """Puts an item in, from any thread but the receiver's.
-
-        Returns:
-            False when the mailbox is closed, or still full after `timeout_s`: the item was not taken.
-        """
+        """Puts an item in, from any thread but the receiver's; False when the mailbox is closed or stays full."""
         with self._lock:
             if not self._lock.wait_for(lambda: self._closed or len(self._items) < CAPACITY, timeout_s) or self._closed:
                 return False
@@ -65,7 +61,7 @@ class Mailbox(QObject):
             return True
 
     def close(self) -> None:
-        """Drops what lies there, delivers nothing any more and lets waiting senders go."""
+        """Drops all items, delivers nothing any more and lets waiting senders go."""
         with self._lock:
             self._closed = True
             self._items.clear()
@@ -111,7 +107,6 @@ class Worker(threading.Thread):
         self._work = work
 
     def run(self) -> None:
-        """Runs the work; a defect in it goes to the log, not into a dead silent thread."""
         try:
             self._work(self.stopping)
         except Exception:
@@ -163,7 +158,7 @@ class Feed(QObject):
         self._leaving = [worker for worker in self._leaving if worker.is_alive() and not wait]
 
     def _start(self, name: str, work: Callable[[threading.Event, Send], None]) -> None:
-        """Runs `work(stopping, send)` in a new thread; the one before, if there is one, is told to end first."""
+        """Runs `work(stopping, send)` in a new thread, after asking the one before to end."""
         Feed.close(self, wait=False)
         mailbox = Mailbox(self)
         mailbox.delivered.connect(self._on_item)
@@ -173,7 +168,7 @@ class Feed(QObject):
         self._worker.start()
 
     def _on_item(self, item: object) -> None:
-        """One item arrived."""
+        """Takes an item that arrived."""
 
     def _on_drained(self) -> None:
-        """A round of items is over."""
+        """Acts after a round of items."""

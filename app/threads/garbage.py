@@ -23,7 +23,6 @@ class GarbageCollection(QObject):
         self._timer.timeout.connect(collect_due)
 
     def start(self) -> None:
-        """Begins; what exists now stays as long as the window and is not looked through."""
         gc.freeze()
         self._timer.start()
 

@@ -40,11 +40,7 @@ class Measuring(QObject):
         return self._stop is not None
 
     def start(self, work: Callable[[Tell, Cancelled], object]) -> None:
-        """Begins; does nothing while one is going on.
-
-        Args:
-            work: Measures, in a worker thread; gets what it may tell its progress to, and whether it is to end.
-        """
+        """Begins, unless one is going on. `work` gets a function for its progress, and one that says when to end."""
         if self._stop is not None:
             return
         self._stop = stop = threading.Event()

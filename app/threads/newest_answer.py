@@ -23,7 +23,6 @@ class NewestAnswer(QObject, Generic[T]):
         runner: Carries the questions out.
         on_answer: Gets the answer about the newest question, as soon as there is one.
         on_error: The answer that an error is.
-        parent: Qt owner.
         is_kept: Whether an answer counts; it is asked for again otherwise.
         kept: How many answers are kept: one where they change by themselves.
         after_ms: How long a question stays the newest before it is asked.
@@ -58,11 +57,10 @@ class NewestAnswer(QObject, Generic[T]):
 
     @property
     def answer(self) -> T | None:
-        """About the newest question; None while it is not known."""
         return self._answers.get(self._key)
 
     def is_newest(self, key: str) -> bool:
-        """Whether the answer to a question is still waited for; may be called from any thread."""
+        """True while the answer to a question is waited for; any thread may ask."""
         return self.is_watched and self._key == key
 
     def close(self) -> None:
@@ -70,7 +68,7 @@ class NewestAnswer(QObject, Generic[T]):
         self.is_watched = False
 
     def set_watched(self, watched: bool) -> None:
-        """Whether the answer is in sight: if not, no process is started for it."""
+        """Tells whether the answer is in sight: if not, no process is started for it."""
         self.is_watched = watched
         if watched:
             self._show()
@@ -87,7 +85,7 @@ class NewestAnswer(QObject, Generic[T]):
         """Takes over the newest question.
 
         Args:
-            key: What its answer depends on.
+            key: Everything that its answer depends on.
             work: Finds the answer, in a worker thread; None: there is nothing to ask.
         """
         self._key, self._work = key, work

@@ -31,11 +31,7 @@ _DIM: Final = {False: QColor(0, 0, 0, 46), True: QColor(0, 0, 0, 120)}
 
 
 class Shade(QWidget):
-    """Dims what lies under the sheet; a click on it closes the sheet.
-
-    Signals:
-        clicked: It was clicked.
-    """
+    """Dims what lies under the sheet; a click on it closes the sheet."""
 
     clicked = Signal()
 
@@ -110,7 +106,7 @@ class SheetFrame(QWidget):
             super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Continues with the first part of the sheet after its last one, while nothing else is to be reached."""
+        """Keeps Tab within the sheet while nothing else is to be reached."""
         if not self.keeps_focus:
             return super().focusNextPrevChild(forward)
         start = self.focusWidget() or self
@@ -127,9 +123,6 @@ class SheetFrame(QWidget):
 
 class Desk(QWidget):
     """Places the sheet beside or over the panes, without knowing their contents.
-
-    Args:
-        panes: Runs and pages.
 
     Signals:
         close_requested: Esc, or a click beside the sheet.
@@ -153,7 +146,6 @@ class Desk(QWidget):
         self.frame.escaped.connect(self.close_requested)
 
     def put_sheet(self, sheet: QWidget) -> None:
-        """Takes New run in; it is there before it is shown for the first time."""
         self._sheet = sheet
         self.frame.column.addWidget(sheet, 1)
 

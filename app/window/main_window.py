@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QAction,
-    QCloseEvent,
-)
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
 from app.actions.actions import Actions
@@ -32,7 +29,6 @@ from app.window.desk import Desk
 from app.window.top_bar import TopBar
 from app.window.welcome import Welcome
 from app.window.window_place import WindowPlace
-from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 from core.machine.devices.names import RankNames
 
@@ -55,14 +51,8 @@ class MainWindow(QMainWindow):
     """The main window. Its parts and actions emit intents; the `show_…` methods display events and state.
 
     Signals:
-        stop_requested: True when it should end at once.
         stop_and_close_requested: The window is to be closed once the run was told to stop.
-        page_shown: Another page is in the middle.
-        closed: The window goes; what it held open can end.
         plots_wanted: The page of a run is painted, and its charts are not made yet.
-        plot_drawn: The first plot was drawn.
-        new_run_wanted: New run is to be shown, and its sheet is not made yet.
-        new_run_made: The sheet is there, and not shown yet.
         uncovered: It was minimised or covered, and can be seen again.
     """
 
@@ -109,10 +99,8 @@ class MainWindow(QMainWindow):
         actions = self.actions_
         exports = QMenu("E&xport", self, toolTipsVisible=True)
         exports.addActions([actions.exports[kind] for kind in KINDS])
-        launchers = exports.addMenu("&Launch file")
-        launchers.setToolTipsVisible(True)
-        launchers.addActions([actions.exports[kind] for kind in LAUNCH_KINDS])
-        more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
+        more = QMenu(self, toolTipsVisible=True)
+        more.addActions([actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path])
         more.addSeparator()
         more.addActions([actions.compare, actions.doctor, actions.bench, actions.machines, actions.about])
         self.top_bar = TopBar(actions)
@@ -122,11 +110,6 @@ class MainWindow(QMainWindow):
         self.run_page = RunPage(self.header, self.outcome, self.tabs)
         self.welcome = Welcome(actions.resume_file, actions.doctor)
         self._home: QWidget = self.welcome
-
-    def _menu(self, *actions: QAction) -> QMenu:
-        menu = QMenu(self, toolTipsVisible=True)
-        menu.addActions(actions)
-        return menu
 
     def _lay_out(self) -> None:
         self.pages = QStackedWidget()
@@ -152,12 +135,12 @@ class MainWindow(QMainWindow):
             actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
             actions.bench, actions.machines, actions.find,
         ])  # fmt: skip
-        actions.rename.setShortcutContext(
-            Qt.ShortcutContext.WidgetWithChildrenShortcut
-        )  # the list has an F2 of its own
+        # The list has an F2 of its own.
+        actions.rename.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.run_page.addAction(actions.rename)
         actions.stop.triggered.connect(lambda: self.stop_requested.emit(actions.stop_is_now))
         self.runs.current_chosen.connect(lambda: self.show_page(self.run_page))
+        actions.rename.triggered.connect(self.runs.rename_shown)
         actions.log.triggered.connect(lambda: self.show_log(None))
         actions.find.triggered.connect(self._find)
         actions.new_run.toggled.connect(self._on_new_run_toggled)
@@ -189,7 +172,7 @@ class MainWindow(QMainWindow):
         page.deleteLater()
 
     def show_log(self, name: str | None) -> None:
-        """Brings a log of the shown run to the front ("rank1.log"; empty or None: the one that was chosen)."""
+        """Brings a log of the shown run to the front ("rank1.log"; empty or None: the chosen one)."""
         self.show_page(self.run_page)
         self.tabs.show_log(name or None)
 
@@ -197,16 +180,16 @@ class MainWindow(QMainWindow):
 
     @property
     def is_seen(self) -> bool:
-        """A person can see it, as far as the system tells."""
+        """True if a person can see it, as far as the system tells."""
         return self._exposure.is_seen
 
     @property
     def has_new_run(self) -> bool:
-        """Whether New run is there; asking does not make it."""
+        """True once New run is there; asking does not make it."""
         return self._new_run is not None
 
     def prepare_new_run(self) -> None:
-        """Makes the first half of New run ahead, as a turn by itself; `new_run` makes the rest."""
+        """Makes the first half of New run, as a turn by itself; `new_run` makes the rest."""
         if self._new_run is None and self._unfilled is None:
             self._unfilled = self._make_sheet()
 
@@ -256,23 +239,21 @@ class MainWindow(QMainWindow):
             self._plots.apply_settings(settings)
 
     def plot_settings(self) -> Mapping[str, Any]:
-        """What a person chose for the plots, to be remembered."""
+        """Return the person's choices for the plots, to be remembered."""
         return self._plot_settings if self._plots is None else self._plots.settings()
 
     def show_device_samples(self, samples: Sequence[DeviceSample]) -> None:
-        """Shows what devices do just now, where charts are shown."""
         if self._plots is not None:
             self._plots.show_samples(samples)
 
     def show_waits(self, texts: Mapping[str, str]) -> None:
-        """Shows which devices wait for another one, by their UUID, where charts are shown."""
         if self._plots is not None:
             self._plots.show_waits(texts)
 
     # --- what has happened -------------------------------------------------------------------------------
 
     def show_run(self, run_dir: Path | None) -> None:
-        """Another run is shown, or none: then the welcome stands in the middle."""
+        """Shows another run, or the welcome where there is none."""
         self.notice.clear()
         self.outcome.forget()
         self.header.show_summary(RunSummary())
@@ -283,7 +264,6 @@ class MainWindow(QMainWindow):
         self.show_home()
 
     def show_summary(self, summary: RunSummary, name: str) -> None:
-        """Name, state and progress of the shown run, in its header and the window's title."""
         self.header.show_name(name)
         self.header.show_summary(summary)
         self.actions_.show_resume(trains_further=summary.word == "finished")
@@ -292,7 +272,7 @@ class MainWindow(QMainWindow):
             self.setWindowTitle(title)
 
     def show_busy(self, is_busy: bool) -> None:
-        """A run is being started or resumed: the buttons that do it say so."""
+        """Says on the buttons that a run is being started or resumed."""
         self.actions_.start.setText("Starting…" if is_busy else "&Start")
         self.welcome.show_busy(is_busy)
 
@@ -302,7 +282,6 @@ class MainWindow(QMainWindow):
             self._plots.read_values()
 
     def show_names(self, names: RankNames) -> None:
-        """Names the devices of the shown run's ranks, in plots and tabs."""
         self._names = names
         if self._plots is not None:
             self._plots.show_names(names)
@@ -313,7 +292,7 @@ class MainWindow(QMainWindow):
         self.tabs.config.show_notes(notes)
 
     def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
-        """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
+        """Takes the runs that are going, `scripts` of them the user's own: closing the window asks about them."""
         self._live, self._live_scripts = list(names), scripts
 
     # --- intents -----------------------------------------------------------------------------------------
@@ -334,13 +313,12 @@ class MainWindow(QMainWindow):
             self.pages.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _find(self) -> None:
-        """Goes to the filter of runs; from samples and log to the search of their own."""
-        focus = self.focusWidget()
-        for view in (self.tabs.log, self.tabs.samples):
-            if focus is not None and view.isAncestorOf(focus):
-                view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
-                return
-        self.runs.focus_filter()
+        """Goes to the filter of runs; from the log to its own search."""
+        focus, log = self.focusWidget(), self.tabs.log
+        if focus is not None and log.isAncestorOf(focus):
+            log.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        else:
+            self.runs.focus_filter()
 
     def come_forward(self) -> None:
         """Shows the window in front of others, also when it was minimised."""

@@ -119,11 +119,10 @@ class RunDisplayController(QObject):
 
     @property
     def state(self) -> RunState | None:
-        """The shown run's state, as its host reports it."""
         return self._data.state
 
     def entries(self) -> list[RunEntry]:
-        """All runs; the shown one with the state its host reports, which the list has up to a second later."""
+        """Return all runs; the shown one with the state of its host, which the list has up to a second later."""
         run_dir, state = self._showing.run_dir, self._data.state
         entries = self._runs.model.entries()
         if run_dir is None or state is None:
@@ -131,7 +130,7 @@ class RunDisplayController(QObject):
         return [RunEntry(run_dir, state) if entry.path == run_dir else entry for entry in entries]
 
     def live_runs(self) -> dict[Path, RunState]:
-        """The runs that are live; the shown one too where the list does not have it yet."""
+        """Return the live runs; the shown one too where the list does not have it yet."""
         live = {e.path: e.state for e in self.entries() if e.state is not None and e.state.is_live}
         run_dir, state = self._showing.run_dir, self._data.state
         if run_dir is not None and state is not None and state.is_live:
@@ -139,7 +138,6 @@ class RunDisplayController(QObject):
         return live
 
     def show_summary(self) -> None:
-        """Shows the run's name, state and progress in its header."""
         state, run_dir = self._data.state, self._showing.run_dir
         if run_dir is None:
             return
@@ -159,14 +157,14 @@ class RunDisplayController(QObject):
         return None if self._data.state is None else self._recipes.named(self._data.state.recipe)
 
     def _title_of(self, run_dir: Path) -> str:
-        """The run's name without what its header says beside it."""
+        """The run's name without the parts that its header has beside it."""
         record, state = self._runs.model.record(run_dir), self._data.state
         if record is not None and record.entry.state is not None:
             return title_text(record)
         return state.name if state is not None and state.name else run_dir.name
 
     def name_of(self, run_dir: Path) -> str:
-        """What a run is called: as in the list, or before it stands there by its state."""
+        """The name in the list, or before it stands there by its state."""
         record = self._runs.model.record(run_dir)
         if record is not None:
             return record.label
@@ -193,7 +191,7 @@ class RunDisplayController(QObject):
             self._ages.start() if state.is_live else self._ages.stop()
 
     def _show_in_list(self, state: RunState) -> None:
-        """The list says the same last value; the state that it reads has it some seconds later."""
+        """Shows the same last value in the list, whose own state has it some seconds later."""
         series, run_dir = self._data.series, self._showing.run_dir
         names = self._metrics.of(state.recipe).names
         found = (last_value(n, [series.rank(rank).last(n) for rank in series.ranks()]) for n in names)
@@ -238,7 +236,7 @@ class RunDisplayController(QObject):
         run_dir = self._showing.run_dir
         self._table.set_hosts(live_hosts(self._runs.model.records()))
         self._show_live()
-        if run_dir is not None and self._title_of(run_dir) != self._window.header.title.label.full_text:
+        if run_dir is not None and self._title_of(run_dir) != self._window.header.title.full_text:
             self.show_summary()  # renamed; all else is shown with the next figures
         self._window.runs.show_current(run_dir)
 
@@ -247,7 +245,7 @@ class RunDisplayController(QObject):
         self._window.show_run(run_dir)
 
     def _on_status_changed(self, state: RunState) -> None:
-        """A state with another word is shown at once; how far the run is, with the next figures."""
+        """Shows a state with another word at once, and progress with the next figures."""
         self._show_names()
         if state.state == self._shown_word:
             self._show_figures_soon()
@@ -259,16 +257,12 @@ class RunDisplayController(QObject):
         self.status_shown.emit(state)
 
     def _show_figures_soon(self) -> None:
-        """Not while the window cannot be seen: `uncovered` asks for them again."""
+        """Waits while the window cannot be seen: `uncovered` asks for them again."""
         if not self._figures_due.isActive() and self._window.is_seen:
             self._figures_due.start()
 
     def _on_data_changed(self, change: ChangeSet | None = None) -> None:
-        """Shows what changed: rows are many, and each of them is a figure; events are few.
-
-        Args:
-            change: None: another run.
-        """
+        """Shows changes: rows are many, and each of them is a figure; events are few. None means another run."""
         if self._showing.is_closed:  # what was being read may still arrive while the window's parts are taken apart
             return
         if change is not None and change.caught_up:

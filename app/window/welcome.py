@@ -45,12 +45,7 @@ class WelcomeCard(Card):
 
 
 class Welcome(QScrollArea):
-    """The page of a window that shows no run.
-
-    Args:
-        resume_file: Continues an earlier run from its files.
-        doctor: Checks this machine.
-    """
+    """The page of a window that shows no run."""
 
     def __init__(self, resume_file: QAction, doctor: QAction) -> None:
         super().__init__()
@@ -139,19 +134,16 @@ class Welcome(QScrollArea):
         return QSize(0 if page is None else page.minimumSizeHint().width(), 200)
 
     def show_found(self, text: str) -> None:
-        """Shows the devices that runs will use."""
         self.found.setText(text)
 
     def show_demo(self, text: str) -> None:
-        """Shows the demo's data and devices."""
         self.cards[0].text.setText(text)
 
     def show_machine(self, text: str) -> None:
-        """Shows the facts about this machine."""
         self.machine.setText(text)
 
     def show_torch_missing(self, is_missing: bool) -> None:
-        """Offers to set PyTorch up where there is none, in place of the demo, which needs it."""
+        """Offers to set PyTorch up in place of the demo, which needs it."""
         self.without_torch.setVisible(is_missing)
         self.cards[0].setVisible(not is_missing)
 
@@ -164,12 +156,11 @@ class Welcome(QScrollArea):
             self.install_gpu_build.setVisible(unused.is_build)
 
     def show_differences(self, text: str) -> None:
-        """Offers another environment where the present one differs from what was tested; empty: it does not."""
+        """Offers another environment where the present one differs from the tested one; empty: it does not."""
         self.older_torch.text.setText(text)
         self.older_torch.setVisible(bool(text))
 
     def show_busy(self, is_busy: bool) -> None:
-        """A run is being started."""
         self.demo.setText("Starting…" if is_busy else "Start the &demo")
         self.demo.setEnabled(not is_busy)
 

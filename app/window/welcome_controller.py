@@ -77,7 +77,7 @@ class WelcomeController(QObject):
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))
 
     def _on_runs_listed(self, entries: Sequence[RunEntry]) -> None:
-        """Leaves out the list of runs until there is, or was, one: an empty column says nothing."""
+        """Hides the list of runs until there is, or was, one."""
         self._runs_seen = self._runs_seen or bool(entries)
         self._window.runs.setVisible(self._runs_seen)
 
@@ -108,7 +108,7 @@ class WelcomeController(QObject):
         page.show_unused_gpus(unused_gpus(table.devices, by_uuid, chosen, build=build, driver=table.driver))
 
     def _on_demo_requested(self) -> None:
-        """Starts MiniGPT with its defaults on the devices that are selected; what New run holds stays."""
+        """Starts MiniGPT with its defaults on the selected devices; New run stays as it is."""
         from app.draft.draft import Draft, check_draft
         from core.recipes.manifest import BUILT_IN, read_recipe
 

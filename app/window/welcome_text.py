@@ -38,7 +38,7 @@ class Machine:
 
 
 def use_text(devices: Sequence[Device], samples: Sequence[DeviceSample]) -> str:
-    """What a run will use: "Runs use GPU 0 and GPU 1, with 31 GiB of free memory."."""
+    """ "Runs use GPU 0 and GPU 1, with 31 GiB of free memory."."""
     if not devices:
         return NOTHING_DOWNLOADED
     names = listed([device_label(device) for device in devices])
@@ -54,8 +54,6 @@ class UnusedGpus:
     """Why GPUs of this machine are not used.
 
     Attributes:
-        title: How many, and why.
-        text: What happens instead, and what to do.
         is_build: Another build of PyTorch mends it, which a button installs.
     """
 
@@ -72,14 +70,9 @@ def unused_gpus(
     build: str | None,
     driver: str | None,
 ) -> UnusedGpus | None:
-    """Why runs do not use this machine's GPUs; None where they do, where there are none, or where a person chose so.
+    """Return why runs do not use this machine's GPUs; None where they do, or where a person chose so.
 
-    Args:
-        devices: All of this machine.
-        samples: Their newest readings, by UUID.
-        chosen: Those that are selected.
-        build: As `Platform.gpu_build` says; None for a CPU build.
-        driver: The NVIDIA driver's version.
+    `samples` are newest readings by UUID, `build` is `Platform.gpu_build`, `driver` the NVIDIA driver's version.
     """
     gpus = [device for device in devices if device.kind == "cuda"]
     if not gpus:
@@ -117,7 +110,7 @@ def unused_gpus(
 
 
 def demo_text(devices: Sequence[Device]) -> str:
-    """What the demo trains on: "Python's own source code, on CPU 0 and CPU 1, about two minutes."."""
+    """ "On Python's own library of source code, CPU 0 and CPU 1, about two minutes."."""
     where = ""
     if devices:
         where = f"{len(devices)} devices, " if len(devices) > 2 else f"{listed([device_label(d) for d in devices])}, "
@@ -125,7 +118,7 @@ def demo_text(devices: Sequence[Device]) -> str:
 
 
 def machine_text(machine: Machine, devices: Sequence[Device]) -> str:
-    """One line on this machine: "PyTorch 2.13.0 with CUDA 13.0 · 2 GPUs · 412 GB free on D:"."""
+    """ "PyTorch 2.13.0 with CUDA 13.0 · 2 GPUs · 412 GB free on D:"."""
     torch = "PyTorch is not installed"
     if machine.torch_version is not None:
         version = machine.torch_version.partition("+")[0]

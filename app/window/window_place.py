@@ -35,7 +35,7 @@ class WindowPlace(QObject):
         window.installEventFilter(self)
 
     def restore(self) -> None:
-        """Gives the window the place where it was left, or one that its screen has room for."""
+        """Restores the last place, or one that the screen has room for."""
         window = self._window
         room, screen = room_for(window) - QSize(2 * EDGE, EDGE), window.screen().availableGeometry()
         window.setMinimumSize(QSize(*MIN_SIZE).boundedTo(room))
@@ -50,7 +50,6 @@ class WindowPlace(QObject):
         self._desk.sheet_width = width if isinstance(width, int) and width > 0 else SHEET_WIDTH
 
     def remember(self) -> None:
-        """Writes it into the settings."""
         self._soon.stop()
         self._settings.set_values("window", {"sheet_width": self._desk.sheet_width})
         self._settings.set_layout("window/geometry", self._window.saveGeometry())

@@ -93,7 +93,7 @@ def watch():
     # The charts are made once the window is painted.
     if not charts:
         plots = window.plots
-        charts.extend((plots.loss.chart, plots.throughput.chart, plots.step_time.chart))
+        charts.extend((plots.loss.chart, plots.cards.frame("throughput").chart, plots.cards.frame("step_time").chart))
         for chart in charts:
             chart.viewport().installEventFilter(painted)
 window.plot_drawn.connect(watch)

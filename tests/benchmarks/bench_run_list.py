@@ -58,7 +58,6 @@ def test_a_thousand_runs(tmp_path: Path, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: runs.model.rowCount() == RUNS, timeout=30_000)
     QApplication.processEvents()
     filled, busy = time.perf_counter() - began, time.thread_time() - busy
-    qtbot.waitUntil(lambda: runs.model.totals().is_counted, timeout=60_000)
     print(f"\nfill: {1000 * filled:.0f} ms from the first look at the folder to {RUNS:,} rows painted", end="")
     print(f", {1000 * busy:.0f} ms of them of the GUI thread")
     keys = typed(panel, WORDS)
@@ -74,7 +73,7 @@ def test_a_thousand_runs(tmp_path: Path, qtbot: QtBot) -> None:
     steps = [ms(lambda at=at: bar.setValue(at)) for at in range(0, bar.maximum(), max(1, bar.maximum() // 200))]
     print(f"scrolling: {median(steps):.1f} ms a step, at most {max(steps):.1f}")
     memory = (process.memory_info().rss - before) / 2**20
-    print(f"memory: {memory:.1f} MiB with settings, curves and sizes")
+    print(f"memory: {memory:.1f} MiB with settings and curves")
     runs.close()
 
 

@@ -1,4 +1,4 @@
-"""Comparing runs from the window: chosen in a list, read in the background, followed while one of them is running."""
+"""Comparing runs from the window: chosen in the list, read in the background, followed while one of them is running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.compare.choose_runs_dialog import ChooseRunsDialog
 from app.compare.compare_page import ComparePage
 from app.main import Rankdeck
 from core.run_folder.notes import RunNotes, write_notes
@@ -33,13 +32,12 @@ def test_chosen_runs_are_compared_and_closed_again(open_window: OpenWindow, runs
         write_lines(runs_dir / name, Shape(steps=40, eval_every=20))
     rankdeck = open_window()
     window = rankdeck.window
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 2, timeout=SOON_MS)
     window.actions_.compare.trigger()
-    qtbot.waitUntil(lambda: window.findChild(ChooseRunsDialog) is not None, timeout=SOON_MS)
-    choice = window.findChild(ChooseRunsDialog)
-    assert choice is not None
-    for row in range(choice.list.count()):
-        choice.list.item(row).setCheckState(Qt.CheckState.Checked)
-    choice.go.click()
+    assert rankdeck.comparing.page is None and "Choose 2 to 8 runs in the list" in window.notice.text
+    window.notice.clear()
+    window.runs.view.selectAll()
+    window.actions_.compare.trigger()
     page = rankdeck.comparing.page
     assert page is not None and page.isVisible()
     qtbot.waitUntil(lambda: len(page.runs) == 2, timeout=SOON_MS)

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from core.export import KINDS
@@ -44,24 +43,6 @@ def test_the_shown_run_is_exported(open_window: OpenWindow, store: RunStore, qtb
     assert not hf.isEnabled() and "MiniGPT cannot be exported as a Hugging Face folder" in hf.toolTip()
 
 
-def test_a_launch_file_is_saved_where_the_dialog_says(
-    open_window: OpenWindow, store: RunStore, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rankdeck = open_window()
-    export = rankdeck.window.actions_.exports["torchrun"]
-    assert not export.isEnabled()
-    rankdeck.showing.show(store.dir)
-    qtbot.waitUntil(export.isEnabled, timeout=SOON_MS)
-    answers = ["", str(tmp_path / "it is.sh")]
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (answers.pop(0), ""))
-    export.trigger()
-    assert not rankdeck.window.notice.title.startswith("Export"), "the dialog was cancelled"
-    export.trigger()
-    qtbot.waitUntil(lambda: rankdeck.window.notice.title.startswith("Exported"), timeout=SOON_MS)
-    assert "script for torchrun" in rankdeck.window.notice.title
-    assert "torch.distributed.run" in (tmp_path / "it is.sh").read_text(encoding="utf-8")
-
-
 # The offscreen platform has no menus of its own to raise.
 @pytest.mark.qt_log_ignore("This plugin does not support (raise|grabbing)", extend=True)
 def test_the_menu_of_a_run_in_the_list(open_window: OpenWindow, store: RunStore, qtbot: QtBot) -> None:
@@ -73,9 +54,9 @@ def test_the_menu_of_a_run_in_the_list(open_window: OpenWindow, store: RunStore,
     menu = runs.menu
     assert menu is not None and menu.isVisible()
     (export,) = [action.menu() for action in menu.actions() if action.menu() is not None]
-    launchers = export.actions()[-1].menu()
-    entries = [*export.actions()[:-1], *launchers.actions()]
-    assert [action.text() for action in entries] == [a.text() for a in rankdeck.window.actions_.exports.values()]
+    assert [action.text() for action in export.actions()] == [
+        a.text() for a in rankdeck.window.actions_.exports.values()
+    ]
     qtbot.waitUntil(lambda: rankdeck.window.actions_.exports["csv"].isEnabled(), timeout=SOON_MS)
     export.actions()[list(KINDS).index("csv")].trigger()
     menu.close()

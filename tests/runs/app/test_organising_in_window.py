@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QMessageBox
+from PySide6.QtWidgets import QInputDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.runs.note_dialog import NoteDialog
-from app.runs.tags_dialog import TagsDialog
 from core.cli import main
 from core.config.config_file import to_toml
 from core.files.atomic import write_atomic
@@ -43,6 +41,14 @@ def opened(open_window: OpenWindow, qtbot: QtBot, shown: Path, count: int = 3) -
     return rankdeck
 
 
+def answer(rankdeck: Rankdeck, text: str) -> QInputDialog:
+    """Types into the dialog that is open, and accepts it."""
+    dialog = rankdeck.window.findChildren(QInputDialog)[-1]
+    dialog.setTextValue(text)
+    dialog.accept()
+    return dialog
+
+
 def labels(rankdeck: Rankdeck) -> list[str]:
     return [row.record.label for row in rankdeck.runs.model.rows()]
 
@@ -52,10 +58,7 @@ def test_names_from_both_sides(open_window: OpenWindow, qtbot: QtBot, three: lis
     view = rankdeck.window.runs.view
     view.setFocus()
     qtbot.keyClick(view, Qt.Key.Key_F2)
-    editor = view.findChild(QLineEdit)
-    assert editor is not None
-    qtbot.keyClicks(editor, "the good one")
-    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    answer(rankdeck, "the good one")
     qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "the good one", "c"], timeout=SOON_MS)
     assert read_notes(three[1]).name == "the good one"
     assert main(["rename", "the good one", "a better one", "--runs-dir", str(runs_dir)]) == 0
@@ -65,26 +68,23 @@ def test_names_from_both_sides(open_window: OpenWindow, qtbot: QtBot, three: lis
 def test_tags_note_and_pin_of_several(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
     write_notes(three[0], RunNotes(tags=("night",)))
     rankdeck = opened(open_window, qtbot, three[0])
-    panel, window = rankdeck.window.runs, rankdeck.window
+    panel = rankdeck.window.runs
     panel.view.choose(three[:2])
     panel.edit_tags(panel.view.chosen_rows())
-    dialog = window.findChild(TagsDialog)
-    assert dialog is not None and dialog.list.item(0).checkState() == Qt.CheckState.PartiallyChecked
-    qtbot.keyClicks(dialog.line, "two:words")
-    qtbot.keyClick(dialog.line, Qt.Key.Key_Return)
-    assert "is not a tag" in dialog.notice.text
-    dialog.line.setText("Draft")
-    qtbot.keyClick(dialog.line, Qt.Key.Key_Return)
-    dialog._on_accepted()
-    qtbot.waitUntil(lambda: read_notes(three[1]).tags == ("draft",), timeout=SOON_MS)
-    assert read_notes(three[0]).tags == ("draft", "night")
+    answer(rankdeck, "two:words")
+    qtbot.waitUntil(lambda: "is not a tag" in panel.notice.text, timeout=SOON_MS)
+    panel.edit_tags(panel.view.chosen_rows())
+    assert "in use: night" in answer(rankdeck, "Draft, old").labelText()
+    qtbot.waitUntil(lambda: read_notes(three[1]).tags == ("draft", "old"), timeout=SOON_MS)
+    assert read_notes(three[0]).tags == ("draft", "night", "old"), "what not all of them have stays"
+    qtbot.waitUntil(lambda: panel.view.chosen_rows()[1].record.notes.tags == ("draft", "old"), timeout=SOON_MS)
+    panel.edit_tags(panel.view.chosen_rows())
+    answer(rankdeck, "draft")
+    qtbot.waitUntil(lambda: read_notes(three[0]).tags == ("draft", "night"), timeout=SOON_MS)
     panel.edit_note(panel.view.chosen_rows()[0])
-    note = window.findChild(NoteDialog)
-    assert note is not None
-    qtbot.keyClicks(note.text, "Half the rate")
-    note.buttons.button(QDialogButtonBox.StandardButton.Save).click()
-    qtbot.waitUntil(lambda: read_notes(three[0]).note == "Half the rate", timeout=SOON_MS)
-    panel.pin_requested.emit([three[2]], True)
+    answer(rankdeck, "Half the rate\nTwice as long")
+    qtbot.waitUntil(lambda: read_notes(three[0]).note == "Half the rate\nTwice as long", timeout=SOON_MS)
+    panel._pin([three[2]], True)
     qtbot.waitUntil(lambda: labels(rankdeck) == ["c", "a", "b"], timeout=SOON_MS)
     assert rankdeck.showing.run_dir == three[0]
 
@@ -150,7 +150,8 @@ def test_damaged_notes_are_not_overwritten(open_window: OpenWindow, qtbot: QtBot
     (three[0] / NOTES).write_bytes(b"\xff\x00garbage")
     rankdeck = opened(open_window, qtbot, three[0])
     panel = rankdeck.window.runs
-    panel.rename_requested.emit(three[0], "x")
+    panel.edit_name(three[0])
+    answer(rankdeck, "x")
     qtbot.waitUntil(lambda: bool(panel.notice.title), timeout=SOON_MS)
     assert NOTES in panel.notice.text and (three[0] / NOTES).read_bytes() == b"\xff\x00garbage"
 

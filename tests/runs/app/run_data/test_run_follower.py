@@ -148,7 +148,7 @@ def test_columns_and_file_give_the_same_run(tmp_path: Path, show: Callable[..., 
     columns.rebuild(store.dir)
     by_columns = show(store)
     by_columns.until_item(CaughtUp)
-    assert by_columns.series.rank(0).columns["loss"].rows_in_memory == 0
+    assert by_columns.series.rank(0).columns["loss"]._tail == 0
     assert by_file.series.groups.keys() == by_columns.series.groups.keys()
     for name, series in by_file.series.groups.items():
         other = by_columns.series.groups[name]
@@ -174,7 +174,7 @@ def test_stale_columns_of_a_long_run_are_made_again(
     assert words[-1] == ""
     assert columns.is_current(store.dir)
     assert shown.series.rank(0).rows == 500
-    assert shown.series.rank(0).columns["loss"].rows_in_memory == 0
+    assert shown.series.rank(0).columns["loss"]._tail == 0
 
 
 def test_columns_that_cannot_be_made_again_cost_time_only(
@@ -245,7 +245,7 @@ def test_memory_is_let_go_once_the_columns_hold_it(
     shown.until(lambda: bool(shown.series.events_of("finished")))
     with store.metrics.open("ab") as file:
         file.write(b'{"ts": 2e9, "event": "alert", "rank": -1, "attempt": 2}\n' * 50)
-    shown.until(lambda: shown.series.rank(0).columns["loss"].rows_in_memory == 0)
+    shown.until(lambda: shown.series.rank(0).columns["loss"]._tail == 0)
     shown.series.events = [event for event in shown.series.events if event["event"] != "alert"]
     assert_whole(shown.series, steps, seed)
 

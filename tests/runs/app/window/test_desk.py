@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QInputDialog, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -144,31 +144,19 @@ def test_charts_come_first_and_their_controls_have_room(open_window: OpenWindow,
     assert [tabs.tabText(n).replace("&", "") for n in range(tabs.count())][:2] == ["Charts", "Samples"]
     assert tabs.currentIndex() == 0
     qtbot.waitUntil(lambda: window.plots.isVisible())
-    corner = Qt.Corner.TopRightCorner
-    window.resize(1600, 800)
-    QApplication.processEvents()
-    assert tabs.cornerWidget(corner) is window.plots.controls and window.plots.controls.isVisible()
+    assert window.plots.controls.isVisible()
     tabs.setCurrentWidget(tabs.samples)
     assert not window.plots.controls.isVisible(), "they mean nothing to samples"
-    tabs.setCurrentIndex(0)
-    window.resize(900, 700)
-    QApplication.processEvents()
-    assert tabs.cornerWidget(corner) is None and window.plots.controls.isVisible()
-    window.resize(1600, 800)
-    QApplication.processEvents()
-    assert tabs.cornerWidget(corner) is window.plots.controls
-    tabs.setTabText(tabs.count() - 1, "Alerts " + "9" * 100)
-    QApplication.processEvents()
-    assert tabs.cornerWidget(corner) is None, "a tab needs their room"
 
 
 def test_a_run_is_renamed_in_its_header(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     store = write_lines(runs_dir / "past", Shape(steps=20))
     window = opened(open_window, qtbot, store.dir).window
     window.actions_.rename.trigger()
-    qtbot.keyClicks(window.header.title.line, "the good one")
-    qtbot.keyClick(window.header.title.line, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: window.header.title.label.full_text == "the good one", timeout=10_000)
+    dialog = window.findChildren(QInputDialog)[-1]
+    dialog.setTextValue("the good one")
+    dialog.accept()
+    qtbot.waitUntil(lambda: window.header.title.full_text == "the good one", timeout=10_000)
     assert read_notes(store.dir).name == "the good one"
     assert "the good one" in window.windowTitle()
 

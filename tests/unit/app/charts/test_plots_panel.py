@@ -137,11 +137,11 @@ def test_cards_are_aligned_and_named(panel: PlotsPanel) -> None:
     charts = panel.cards.charts()
     assert len({chart.plot_area().left() for chart in charts}) == 1
     left = {chart.mapTo(panel, QPoint(0, 0)).x() for chart in charts}
-    assert len(left - {panel.step_time.chart.mapTo(panel, QPoint(0, 0)).x()}) == 1
+    assert len(left - {panel.cards.frame("step_time").chart.mapTo(panel, QPoint(0, 0)).x()}) == 1
     for frame in panel.frames():
         assert frame.readout.accessibleName() and frame.chart.accessibleName()
         assert frame.readout.geometry().bottom() < frame.chart.geometry().top(), "never on its curves"
-    for control in (panel.smoothing.slider, panel.devices_button, panel.axis_box, panel.fit_button, panel.log_box):
+    for control in (panel.smoothing.slider, panel.mean_box, panel.axis_box, panel.fit_button, panel.log_box):
         assert control.accessibleName() and control.toolTip()
 
 
@@ -163,7 +163,7 @@ def test_what_a_person_zoomed_does_not_jump(make_panel: Make, run: RunStore, qtb
 
 
 def test_all_plots_zoom_together(panel: PlotsPanel, qtbot: QtBot) -> None:
-    turn(panel.throughput.chart, panel.throughput.chart.x_of(100), 3)
+    turn(panel.cards.frame("throughput").chart, panel.cards.frame("throughput").chart.x_of(100), 3)
     assert panel.time_axis.span < 300
     for chart in panel.charts():
         assert chart.view() == panel.loss.chart.view()
@@ -181,7 +181,7 @@ def test_a_tall_drag_zooms_values_too(panel: PlotsPanel) -> None:
     assert (chosen.high - chosen.low) < 0.55 * (whole.high - whole.low)
     chart.refresh()
     assert chart.scale == chosen
-    other = panel.throughput.chart.scale
+    other = panel.cards.frame("throughput").chart.scale
     assert other is not None
     assert other.low == 0.0
 
@@ -274,9 +274,9 @@ def test_the_crosshair_reads_all_plots(panel: PlotsPanel) -> None:
     assert chart.table.isVisible() and chart.table.head == f"step {int(cursor)} · 10 s"
     first = chart.table.rows[1]
     assert (first.label, first.smoothed, first.text) == ("rank 0", f"{smoothed:.2f}", f"{reported:.2f}")
-    assert not panel.throughput.chart.table.isVisible(), "one table is enough"
-    assert "tok/s" in panel.throughput.readout.accessibleName()
-    assert "wait" in panel.step_time.readout.accessibleName()
+    assert not panel.cards.frame("throughput").chart.table.isVisible(), "one table is enough"
+    assert "tok/s" in panel.cards.frame("throughput").readout.accessibleName()
+    assert "wait" in panel.cards.frame("step_time").readout.accessibleName()
     assert "%" in panel.cards.frame("device/utilisation").readout.accessibleName()
     QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
     assert panel.time_axis.cursor is None
@@ -324,10 +324,10 @@ def test_smoothing_logarithm_and_ranks(panel: PlotsPanel) -> None:
     panel.log_box.click()
     assert chart.scale is not None
     assert chart.scale.log
-    panel.devices_button.mean_action.trigger()
+    panel.mean_box.click()
     assert [r.label for r in chart.readings()] == ["mean", "eval"]
-    panel.devices_button.each_action.trigger()
-    panel.devices_button._rank_actions[0].trigger()
+    panel.mean_box.click()
+    panel.loss.entry_chosen.emit("rank 0", False)
     assert [r.label for r in chart.readings()] == ["rank 1", "eval"]
 
 
@@ -376,7 +376,7 @@ def test_the_readout_is_made_anew_with_new_points_and_not_when_the_view_moves(
     renewed: list[int] = []
     panel.loss.chart.renewed.connect(lambda: renewed.append(1))
     panel.time_axis.zoom(0.5)
-    panel.time_axis.pan(0.1)
+    panel.time_axis._leader.move_by_hand(0.1)
     panel.loss.chart.grab()
     assert renewed == []
     append(run, 401, 450)
@@ -448,7 +448,7 @@ def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
         panel.set_axis(axis)
         panel.smoothing.set_strength(0 if drawn_as == "raw" else 30)
         panel.log_box.setChecked(drawn_as == "log")
-        panel.devices_button._rank_actions[0].trigger()  # hidden
+        panel.loss.entry_chosen.emit("rank 0", False)  # hidden
 
     followed = make_panel(run)
     choose(followed)
@@ -613,7 +613,7 @@ def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make
     store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     panel = make_panel(store)
     panel.set_axis("time")
-    for chart in (panel.loss.chart, panel.throughput.chart, panel.step_time.chart):
+    for chart in (panel.loss.chart, panel.cards.frame("throughput").chart, panel.cards.frame("step_time").chart):
         picture, area = image(chart), chart.plot_area()
         grid = {QColor(plot_colours(panel.palette()).grid).rgb(), QColor(plot_colours(panel.palette()).ground).rgb()}
         for share, is_drawn in ((0.06, True), (0.5, False), (0.95, True)):
@@ -643,7 +643,7 @@ def test_thousands_of_ranks_and_names_hold_nobody_up(tmp_path: Path, make_panel:
     store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in [*ranks, names]))
     panel = make_panel(store)
     assert len(panel.loss.chart.layers) <= 2 * MOST_RANKS and len(panel.loss.chart.readings()) <= MOST_RANKS
-    assert panel.throughput.chart.readings()[0].text == "2,000 tok/s", "the sum is that of all"
+    assert panel.cards.frame("throughput").chart.readings()[0].text == "2,000 tok/s", "the sum is that of all"
     assert len(panel.cards.shown) > 2000 and len(panel.cards.frames) < 20, "charts are made when scrolled to"
     assert len(panel.cards_button.fill().actions()) < 10, "a list to search in"
 

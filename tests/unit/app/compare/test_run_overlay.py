@@ -46,8 +46,8 @@ def card(name: str) -> Card:
     return Card(name, name, evals=name) if name == "val_loss" else Card(name, name, steps=(name,))
 
 
-def overlay(name: str, smoothing: int = 8, mean: bool = True, runs: list[OverlaidRun] | None = None) -> RunOverlay:
-    options = CurveOptions(smoothing=smoothing, mean=mean)
+def overlay(name: str, smoothing: int = 8, runs: list[OverlaidRun] | None = None) -> RunOverlay:
+    options = CurveOptions(smoothing=smoothing, mean=True)
     return RunOverlay(runs or RUNS, card(name), options)
 
 
@@ -59,16 +59,6 @@ def test_a_colour_a_run_and_the_mean_over_its_ranks() -> None:
     assert isinstance(layers[1], Strokes)
     np.testing.assert_allclose(layers[1].low, 4.5)
     assert overlay("loss").rows(WHOLE) == 20
-
-
-def test_ranks_have_dashes_of_their_own() -> None:
-    shown = overlay("loss", mean=False)
-    lines = [layer for layer in shown.layers(WHOLE, 500, QPalette()) if isinstance(layer, Line)]
-    assert [line.label for line in lines] == ["one smoothed", "two · rank 0 smoothed", "two · rank 1 smoothed"]
-    assert lines[1].colour == lines[2].colour and lines[1].dashes != lines[2].dashes
-    texts = [(reading.label, reading.text) for reading in shown.readings(WHOLE, QPalette())]
-    assert texts == [("one", "1.00"), ("two · rank 0", "4.00"), ("two · rank 1", "5.00")]
-    assert [entry.label for entry in shown.legend(WHOLE, QPalette())] == ["one", "two"]
 
 
 def test_a_rate_is_that_of_all_ranks() -> None:
@@ -87,19 +77,12 @@ def test_evaluations_are_points() -> None:
     assert [reading.is_ring for reading in evals.readings(WHOLE, QPalette())] == [True, True]
 
 
-def test_ranks_that_evaluate_by_themselves_are_averaged_or_shown_each() -> None:
+def test_ranks_that_evaluate_by_themselves_are_averaged() -> None:
     run = run_of(2, 4, 1.0)
     line = {"ts": START + 5, "event": "eval", "rank": 1, "step": 4, "val_loss": 3.0}
     run.apply(parse_lines([json.dumps(line).encode()]))
     both = [OverlaidRun("own", run)]
     assert [reading.text for reading in overlay("val_loss", runs=both).readings(WHOLE, QPalette())] == ["2.00"]
-    each = overlay("val_loss", mean=False, runs=both)
-    assert [(reading.label, reading.text) for reading in each.readings(WHOLE, QPalette())] == [
-        ("own · rank 0", "1.00"),
-        ("own · rank 1", "3.00"),
-    ]
-    points = [layer.y.tolist() for layer in each.layers(WHOLE, 500, QPalette()) if isinstance(layer, Points)]
-    assert points == [[1.0], [3.0]]
 
 
 def test_on_the_time_axis_each_run_begins_at_its_own_start() -> None:

@@ -84,7 +84,7 @@ def test_it_never_leaves_what_there_is() -> None:
     axis.set_extent(0, 1000)
     axis.show_range(900, 1100)
     assert shown(axis) == (800, 1000)
-    axis.pan(-5)
+    axis._leader.move_by_hand(-5)
     assert shown(axis) == (0, 200)
     axis.zoom(1e-12, 100)
     assert axis.span == 2.0

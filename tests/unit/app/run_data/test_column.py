@@ -105,7 +105,7 @@ def test_adopting_a_file_frees_memory_and_changes_nothing(tmp_path: Path) -> Non
     before = column.pyramid.level(0).copy()
     values[: 2 * CHUNK_ROWS].tofile(tmp_path / "x.f64")
     column.adopt_file(tmp_path / "x.f64", 2 * CHUNK_ROWS, BlockCache())
-    assert column.rows_in_memory == CHUNK_ROWS + 50
+    assert column._tail == CHUNK_ROWS + 50
     np.testing.assert_array_equal(column.read(0, column.rows), values)
     np.testing.assert_array_equal(column.pyramid.level(0), before)
     column.append(np.array([1.0]))

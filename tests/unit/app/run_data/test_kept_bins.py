@@ -94,7 +94,7 @@ def assert_right(run: RunSeries, store: RunStore) -> None:
 def test_kept_bins_need_no_process(store: RunStore) -> None:
     bins = LongBins.find(store)
     assert bins is not None
-    assert not bins.has_process
+    assert bins._process is None
     run = opened(store, bins)
     assert all(run.rank(rank).columns[name].has_bins for rank in (0, 1) for name in PLOTTED_NAMES)
     assert_right(run, store)
@@ -115,7 +115,7 @@ def test_a_grown_run_is_continued_from_where_its_bins_end(store: RunStore) -> No
             file.write(b"\0" * 8 * 256)
     bins = LongBins.find(store)
     assert bins is not None
-    assert bins.has_process
+    assert bins._process is not None
     loss = opened(store, bins).rank(0).columns["loss"].pyramid.level(0)
     assert loss.shape == (3, STEPS // 256)
     assert loss[0, 0] > 0, "the first bin was made when its rows were not yet zero"
@@ -132,7 +132,7 @@ def test_a_few_new_rows_are_binned_by_the_window_itself(store: RunStore) -> None
     full.save(store.columns)
     bins = LongBins.find(store)
     assert bins is not None
-    assert not bins.has_process
+    assert bins._process is None
     assert_right(opened(store, bins), store)
 
 
@@ -191,7 +191,7 @@ def test_a_damaged_file_is_made_again(store: RunStore) -> None:
     cut_in_half(path)
     bins = LongBins.find(store)
     assert bins is not None
-    assert bins.has_process
+    assert bins._process is not None
     assert_right(opened(store, bins), store)
     bins.keep()
     assert path.read_bytes() == right

@@ -95,9 +95,9 @@ def test_a_series_that_grew_lets_go_of_what_the_files_hold(tmp_path: Path) -> No
     series.append(ROWS, {"aux": VALUES, "other": VALUES})
     aux, other = series.columns["aux"], series.columns["other"]
     series.adopt_files(tmp_path, group(tmp_path, np.zeros(ROWS + 1), ROWS + 1), BlockCache(4))
-    assert aux.rows_in_memory == ROWS, "the files are ahead of what was read"
+    assert aux._tail == ROWS, "the files are ahead of what was read"
     series.adopt_files(tmp_path, group(tmp_path, VALUES[: 2 * BIN], 2 * BIN), BlockCache(4))
-    assert (aux.rows_in_memory, other.rows_in_memory) == (ROWS - 2 * BIN, ROWS)
+    assert (aux._tail, other._tail) == (ROWS - 2 * BIN, ROWS)
     np.testing.assert_array_equal(aux.read(0, ROWS), VALUES)
     Series().adopt_files(
         tmp_path, GroupIndex("rank0", "rank0", 0, ("new",)), BlockCache(4)

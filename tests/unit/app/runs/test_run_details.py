@@ -1,4 +1,4 @@
-"""Curves and sizes of runs, read beside the GUI thread."""
+"""Curves of runs, read beside the GUI thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from app.runs.run_details import CurveRead, RunDetails
 from app.runs.run_list import CURVE, RunList
 from app.runs.run_scanner import RunScanner
 from core.metrics.curve import POINTS
-from core.run_folder.removal import folder_bytes
 from tests.helpers.synthetic_run import Shape, write_lines
 
 pytestmark = pytest.mark.windows
@@ -35,28 +34,6 @@ def test_a_curve_is_read_when_its_row_is_painted(tmp_path: Path, qtbot: QtBot) -
         index.data(CURVE)  # painted again before it is read
     qtbot.waitUntil(lambda: len(index.data(CURVE).points) == POINTS, timeout=SOON_MS)
     runs.close()
-
-
-def test_sizes_are_counted_and_counted_again_when_a_run_has_changed(tmp_path: Path, qtbot: QtBot) -> None:
-    stores = [write_lines(tmp_path / name, Shape(steps=10), updated=1.0) for name in ("a", "b")]
-    details = RunDetails()
-    sizes: dict[Path, int] = {}
-    batches: list[int] = []
-    details.sizes_counted.connect(sizes.update)
-    details.sizes_counted.connect(lambda counted: batches.append(len(counted)))
-    details.open()
-    scanner = RunScanner(tmp_path)
-    details.set_runs(scanner.scan())
-    qtbot.waitUntil(lambda: len(sizes) == 2, timeout=SOON_MS)
-    assert sizes == {store.dir: folder_bytes(store.dir) for store in stores}
-    batches.clear()
-    (stores[0].dir / "model.bin").write_bytes(b"x" * 5000)
-    stores[0].write_state(stores[0].stored_state().replace(updated=2.0))
-    details.set_runs(scanner.scan())
-    qtbot.waitUntil(lambda: sizes[stores[0].dir] == folder_bytes(stores[0].dir), timeout=SOON_MS)
-    assert sum(batches) == 1, "the other one is not counted again"
-    details.close()
-    assert not details.is_open
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff" * 4000, b"[" * 9000])

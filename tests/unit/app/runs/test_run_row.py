@@ -10,7 +10,6 @@ import pytest
 
 from app.runs.run_row import (
     RunRow,
-    Totals,
     day_text,
     detail_text,
     lasted_s,
@@ -18,7 +17,6 @@ from app.runs.run_row import (
     sentence,
     title_text,
     tooltip,
-    totals_text,
     value_text,
 )
 from core.metrics.curve import MetricCurve
@@ -88,18 +86,6 @@ def test_the_value_is_that_of_the_main_metric() -> None:
     assert sentence(ppo, curve) == f"{ppo.record.label}, finished, return 487, best evaluation 491"
 
 
-@pytest.mark.parametrize(
-    ("totals", "text"),
-    [
-        (Totals(6, 6, 1_400_000_000), "6 runs · 1.4 GB"),
-        (Totals(1, 1, 0), "1 run"),
-        (Totals(1000, 12, 5_000_000, is_counted=False), "12 of 1,000 runs · 5 MB so far"),
-    ],
-)
-def test_the_totals(totals: Totals, text: str) -> None:
-    assert totals_text(totals) == text
-
-
 def test_a_run_that_cannot_be_read_says_why() -> None:
     damaged = RunRecord(RunEntry(Path("/runs/half"), None, "Its state.json is cut off."))
     assert detail_text(damaged) == "Its state.json is cut off."
@@ -118,9 +104,9 @@ def test_the_time_of_a_resumed_run_is_what_it_trained() -> None:
 
 def test_the_tooltip_has_tags_note_and_folder() -> None:
     noted = dataclasses.replace(record("night"), notes=RunNotes("night", "Half the rate.", ("lr", "v2"), pinned=True))
-    lines = tooltip(RunRow(noted), size=1_500_000).splitlines()
+    lines = tooltip(RunRow(noted)).splitlines()
     assert lines[0] == "night" and lines[1].startswith("Starting") and lines[2].startswith("Started ")
-    assert lines[3:] == ["Tags: lr, v2", "Half the rate.", "r · 1.5 MB"]
+    assert lines[3:] == ["Tags: lr, v2", "Half the rate.", "r"]
     long = dataclasses.replace(noted, notes=RunNotes(note="x" * 5000))
     assert len(tooltip(RunRow(long))) < 600
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu
+from PySide6.QtWidgets import QApplication, QInputDialog, QMenu
 from pytestqt.qtbot import QtBot
 
-from app.runs.run_delegate import elided_detail, tick_area
+from app.runs.run_delegate import elided_detail
 from app.runs.run_details import CurveRead, version_of
 from app.runs.run_list import ROW, RunListModel
 from app.runs.run_row import RunRow, detail_text
@@ -33,14 +33,13 @@ CTRL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def place(panel: RunsPanel, row: int, *, tick: bool = False) -> QPoint:
-    area = panel.view.visualRect(panel.view.model().index(row, 0))
-    return tick_area(area).center() if tick else area.center()
+def place(panel: RunsPanel, row: int) -> QPoint:
+    return panel.view.visualRect(panel.view.model().index(row, 0)).center()
 
 
-def click(qtbot: QtBot, panel: RunsPanel, row: int, modifier: Qt.KeyboardModifier | None = None, **where: bool) -> None:
+def click(qtbot: QtBot, panel: RunsPanel, row: int, modifier: Qt.KeyboardModifier | None = None) -> None:
     keys = modifier or Qt.KeyboardModifier.NoModifier
-    qtbot.mouseClick(panel.view.viewport(), LEFT, keys, place(panel, row, **where))
+    qtbot.mouseClick(panel.view.viewport(), LEFT, keys, place(panel, row))
 
 
 def chosen(panel: RunsPanel) -> list[str]:
@@ -87,18 +86,7 @@ def test_the_shown_run_is_not_read_again_when_it_is_clicked(panel: RunsPanel, qt
         click(qtbot, panel, 2, CTRL)
 
 
-def test_boxes_tick_several_runs(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
-    panel.show_current(runs / "live")
-    with qtbot.assertNotEmitted(panel.run_chosen):
-        click(qtbot, panel, 2, tick=True)
-        click(qtbot, panel, 3, tick=True)
-    assert chosen(panel) == ["live", "ppo", "old"]
-    assert panel.view.rows_delegate.are_several_chosen
-    click(qtbot, panel, 2, tick=True)
-    assert chosen(panel) == ["live", "old"]
-
-
-def test_keys_tick_open_and_remove(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
+def test_keys_choose_open_and_remove(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
     panel.show_current(runs / "failed")
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_Down, CTRL)
@@ -144,32 +132,21 @@ def test_a_filter_chooses_no_other_run(panel: RunsPanel, qtbot: QtBot, runs: Pat
     assert chosen(panel) == ["failed"]
 
 
-def test_a_name_is_typed_in_its_row(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
-    model = panel.view.model()
-    assert isinstance(model, RunListModel)
+def test_only_another_name_renames(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
     panel.show_current(runs / "old")
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_F2)
-    editor = panel.view.findChild(QLineEdit)
-    assert editor is not None and editor.text() == "the old one" and editor.selectedText() == "the old one"
-    qtbot.keyClicks(editor, "night")
-    write_notes(runs / "old", RunNotes(name="from elsewhere"))
-    model.show(RunScanner(runs).scan())
-    assert editor.text() == "night", "a refresh takes nothing away"
-    with qtbot.waitSignal(panel.rename_requested) as renamed:
-        qtbot.keyClick(editor, Qt.Key.Key_Return)
-    assert renamed.args == [runs / "old", "night"]
-
-
-def test_escape_and_the_same_name_rename_nothing(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
-    for key in (Qt.Key.Key_Escape, Qt.Key.Key_Return):
-        with qtbot.assertNotEmitted(panel.rename_requested):
-            panel.view.rename(runs / "old")
-            editor = panel.view.findChildren(QLineEdit)[-1]
-            if key == Qt.Key.Key_Escape:
-                qtbot.keyClicks(editor, "other")
-            qtbot.keyClick(editor, key)
-            QApplication.processEvents()
+    dialog = panel.findChildren(QInputDialog)[-1]
+    assert dialog.textValue() == "the old one"
+    with qtbot.assertNotEmitted(panel.notes_changed):
+        dialog.accept()
+    panel.rename_shown()
+    dialog = panel.findChildren(QInputDialog)[-1]
+    dialog.setTextValue("night")
+    with qtbot.waitSignal(panel.notes_changed) as changed:
+        dialog.accept()
+    folders, change = changed.args
+    assert folders == (runs / "old",) and change(RunNotes(tags=("a",))) == RunNotes(name="night", tags=("a",))
 
 
 def test_the_menu_of_one_run(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
@@ -186,7 +163,6 @@ def test_the_menu_of_one_run(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None
     trigger(menu, "Copy id")
     assert QGuiApplication.clipboard().text() == "old"
     for text, signal, arguments in (
-        ("Pin", panel.pin_requested, [[runs / "old"], True]),
         ("Compare with the shown run", panel.compare_requested, [[runs / "failed", runs / "old"]]),
         ("Copy settings to New run", panel.settings_copy_requested, [runs / "old"]),
         ("Resume…", panel.resume_requested, [runs / "old"]),

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtTest import QAbstractItemModelTester
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.shown_run import rank_log
-from app.shown_run.log_line import LogLine
-from app.shown_run.rank_log import LogChoice, LogTail, RankLog, RankLogModel, printed
-from core.machine.devices.names import RankNames
+from app.shown_run.rank_log import LogChoice, LogLine, LogTail, RankLog, output_level, printed
 from core.run_folder.log_times import note_size
 
 pytestmark = pytest.mark.windows
 
 
-def lines(numbers: Iterable[int]) -> list[LogLine]:
-    return [LogLine(str(n), order=float(n)) for n in numbers]
+@pytest.fixture
+def log(qapp: QApplication) -> Iterator[RankLog]:
+    made = RankLog(qapp)
+    yield made
+    made.close()
 
 
-def texts(model: RankLogModel) -> list[str]:
-    return [model.line(row) for row in range(model.rowCount())]
+def texts(log: RankLog) -> list[str]:
+    return [line.text for line in log.lines()]
+
+
+def event(text: str, ts: float) -> LogLine:
+    return LogLine(text, ts, order=ts)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +62,10 @@ def test_lines_come_once_and_whole(tmp_path: Path) -> None:
     assert tail.read() == []
 
 
-def test_of_a_long_log_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rank_log, "START_BYTES", 1000)
+def test_of_a_long_log_only_the_end_is_read(tmp_path: Path) -> None:
     path = tmp_path / "rank0.log"
     path.write_text("".join(f"line {n:05d}\n" for n in range(500)), encoding="utf-8", newline="\n")
-    tail = LogTail(path)
+    tail = LogTail(path, 1000)
     lines = tail.read()
     assert lines[-1] == "line 00499"
     assert len(lines) == 90
@@ -79,119 +81,66 @@ def test_a_log_that_starts_again_is_read_from_its_beginning(tmp_path: Path) -> N
     assert tail.read() == ["new"]
 
 
-def test_the_model_keeps_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rank_log, "MAX_LINES", 10)
-    model = RankLogModel()
-    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    model.append(lines(range(7)))
-    model.append(lines(range(7, 14)))
-    assert [model.line(row) for row in range(model.rowCount())] == [str(n) for n in range(4, 14)]
-    model.append(lines(range(100)))
-    assert (model.rowCount(), model.line(0)) == (10, "90")
-    assert tester.model() is model
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("step 1 loss 0.5", "info"),
+        ("0 errors so far", "info"),
+        ("RuntimeError: out of memory", "error"),
+        ("  error: no such file", "error"),
+        ("[rank0] ERROR cannot open", "error"),
+        ("/a/b.py:3: UserWarning: slow", "warning"),
+        ("WARNING: no GPU", "warning"),
+    ],
+)
+def test_the_level_of_a_printed_line(text: str, level: str) -> None:
+    assert output_level(text) == level
 
 
-def test_find_goes_round_in_both_directions() -> None:
-    model = RankLogModel()
-    model.append([LogLine(text) for text in ("Error one", "fine", "error two", "fine too")])
-    assert model.find("error") == 0
-    assert model.find("error", 1) == 2
-    assert model.find("error", 3) == 0
-    assert model.find("error", 1, backwards=True) == 0
-    assert model.find("error", 0, backwards=True) == 0
-    assert model.find("fine", 0, backwards=True) == 3
-    assert model.find("Error", 1) == 0  # a capital: case matters
-    assert model.find("absent") == -1
-    assert model.find("") == -1
-    assert model.count("fine") == 2
-
-
-def test_following_a_file(tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_file_is_followed_and_its_last_lines_are_kept(
+    log: RankLog, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "rank0.log"
     path.write_bytes(b"one\n")
-    log = RankLog()
     with qtbot.waitSignal(log.appended):
         log.open(LogChoice((path,)))
     with qtbot.waitSignal(log.appended), path.open("ab") as file:
         file.write(b"two\nthree\n")
-    assert [log.model.line(row) for row in range(log.model.rowCount())] == ["one", "two", "three"]
+    assert texts(log) == ["one", "two", "three"]
+    monkeypatch.setattr(rank_log, "MAX_LINES", 2)
+    assert texts(log) == ["two", "three"]
     log.close()
-    assert log.model.rowCount() == 0
+    assert texts(log) == []
 
 
-def test_late_lines_come_to_their_place_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = RankLogModel()
-    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    model.append(lines([1, 2, 6]))
-    model.append(lines([0, 4, 7]))
-    assert texts(model) == ["0", "1", "2", "4", "6", "7"]
-    monkeypatch.setattr(rank_log, "INSERTED_SINGLY", 1)
-    model.append(lines([3, 5]))
-    assert texts(model) == [str(n) for n in range(8)]
-    assert tester.model() is model
-
-
-HOST_LOG = """\
-2026-05-01 10:00:00.000 INFO core.host.metrics.status: phase: planning
-2026-05-01 10:00:02.000 INFO core.host.attempt: rank 1 is process 77 on cpu:1
-"""
-
-
-def test_all_puts_the_hosts_log_its_events_and_the_output_of_ranks_in_one_list(tmp_path: Path, qtbot: QtBot) -> None:
-    host, rank = tmp_path / "host.log", tmp_path / "rank1.log"
-    host.write_text(HOST_LOG, encoding="utf-8")
-    rank.write_text("hello\n", encoding="utf-8")
-    began = time.mktime((2026, 5, 1, 10, 0, 0, 0, 0, -1))
-    os.utime(rank, (began + 3, began + 3))
-    log = RankLog()
-    log.show_names(RankNames(("cpu:0", "cpu:1")), ())
-    log.open(LogChoice((rank, host)))
-    qtbot.waitUntil(lambda: log.model.rowCount() == 3)
-    log.add_events([LogLine("Step 1: evaluated.", began + 1, order=began + 1)])
-    shown = [log.model.shown(row) for row in range(log.model.rowCount())]
-    assert shown == [
-        "10:00:00  Host   Planning",
-        "10:00:01  Host   Step 1: evaluated.",
-        "10:00:02  Host   Process 77 started on CPU 1",
-        "          CPU 1  hello",
-    ]
-    log.open(LogChoice((rank,)))
-    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
-    assert log.model.shown(0) == "hello", "the output of one device stands as it was printed"
-    log.open(LogChoice((host,)))
-    qtbot.waitUntil(lambda: log.model.rowCount() == 3)
-    log.set_events(())
-    qtbot.waitUntil(lambda: log.model.rowCount() == 2)
-    log.close()
-
-
-def test_lines_of_an_ended_run_have_the_times_that_its_host_kept(tmp_path: Path, qtbot: QtBot) -> None:
+def test_the_log_of_all_is_in_the_order_of_time(log: RankLog, tmp_path: Path, qtbot: QtBot) -> None:
+    """Printed lines have the times that the host kept; the host's own log, which repeats the events, stands alone."""
     host, rank = tmp_path / "host.log", tmp_path / "rank0.log"
-    host.write_text(HOST_LOG, encoding="utf-8")
+    host.write_text("2026-05-01 10:00:00.000 INFO core.host: phase: planning\n", encoding="utf-8")
     rank.write_bytes(b"of an early version\none\ntwo\nthree\nunfinished")
-    began = time.mktime((2026, 5, 1, 10, 0, 0, 0, 0, -1))
-    for size, after in ((20, 0.5), (28, 1.0), (34, 3.0), (44, 4.0)):
-        note_size(rank, size, began + after)
-    log = RankLog()
-    log.show_names(RankNames(("cpu:0",)), ())
+    for size, ts in ((20, 1000.5), (28, 1001.0), (34, 1003.0), (44, 1004.0)):
+        note_size(rank, size, ts)
+    log.set_events([event("Starting.", 1000.0)])
     log.open(LogChoice((rank, host)))
-    qtbot.waitUntil(lambda: log.model.rowCount() == 6)
-    assert [log.model.shown(row) for row in range(6)] == [
-        "10:00:00  Host   Planning",
-        "          CPU 0  of an early version",
-        "10:00:01  CPU 0  one",
-        "10:00:01  CPU 0  two",
-        "10:00:02  Host   Process 77 started on rank 1",
-        "10:00:03  CPU 0  three",
-    ]
-    log.close()
+    qtbot.waitUntil(lambda: len(log.lines()) == 5)
+    with qtbot.waitSignal(log.replaced):
+        log.add_events([event("Step 1: evaluated.", 1000.9)])
+    assert [(line.ts, line.text) for line in log.lines()] == [
+        (1000.0, "Starting."), (None, "of an early version"), (1000.9, "Step 1: evaluated."),
+        (1001.0, "one"), (1001.0, "two"), (1003.0, "three"),
+    ]  # fmt: skip
+    log.open(LogChoice((rank,)))
+    qtbot.waitUntil(lambda: texts(log) == ["of an early version", "one", "two", "three"])
+    log.open(LogChoice((host,)))
+    qtbot.waitUntil(lambda: texts(log) == ["2026-05-01 10:00:00.000 INFO core.host: phase: planning"])
 
 
-def test_a_printed_line_has_the_time_at_which_it_was_seen(tmp_path: Path, qtbot: QtBot) -> None:
-    log = RankLog()
+def test_a_line_that_is_a_little_late_is_appended(log: RankLog, tmp_path: Path, qtbot: QtBot) -> None:
     log.open(LogChoice((tmp_path / "rank0.log", tmp_path / "host.log")))
-    qtbot.wait(50)
-    (tmp_path / "rank0.log").write_text("hello\n", encoding="utf-8")
-    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
-    assert log.model.shown(0).split()[1:] == ["rank", "0", "hello"] and log.model.shown(0)[2] == ":"
-    log.close()
+    log.add_events([event("now", 1000.0)])
+    with qtbot.assertNotEmitted(log.replaced), qtbot.waitSignal(log.appended) as told:
+        log.add_events([event("a second before", 999.0)])
+    assert [line.text for line in told.args[0]] == ["a second before"]
+    with qtbot.waitSignal(log.replaced):
+        log.add_events([event("long before", 900.0)])
+    assert texts(log) == ["long before", "a second before", "now"]

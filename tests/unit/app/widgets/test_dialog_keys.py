@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.compare.choose_runs_dialog import ChooseRunsDialog
 from app.new_run.charts_dialog import ChartsDialog
 from app.new_run.install_dialog import InstallDialog
 from core.machine.packages import offer_for
@@ -23,11 +21,6 @@ DIALOGS: dict[str, tuple[Callable[[], QDialog], str, list[str]]] = {
         lambda: ChartsDialog("", {"loss": "loss", "acc": "acc"}),
         "Use these",
         ["Charts for printed names", "Chart of loss", "Chart of acc", "Use these", "Add a name", "Cancel"],
-    ),
-    "compare": (
-        lambda: ChooseRunsDialog([(Path("a"), "A"), (Path("b"), "B")], (Path("a"), Path("b"))),
-        "Compare",
-        ["Filter runs by name", "Runs to compare", "Compare", "Cancel"],
     ),
     "install": (
         lambda: InstallDialog("It needs gymnasium.", offer_for(["gymnasium"])),
