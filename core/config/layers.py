@@ -41,7 +41,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "keep_generations": "keep_checkpoints",  # 0.1
 }
 # Settings of earlier versions, which change nothing any more: their runs and config files are read as before.
-_FORMER_KEYS: Final = ("keep_micro_batch", "max_kwh")
+_FORMER_KEYS: Final = ("keep_micro_batch", "max_kwh", "merge_every_chunks", "work_stealing")
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
 _VAL_BATCHES: Final = FieldSpec("val_batches", "Validation batches", "int", None, 1, 1_000_000)

@@ -87,12 +87,6 @@ class Schedule:
             return replace(self, asked=planned.asked, choice=planned.choice)
         return replace(self._spread(planned.ends, step), asked=planned.asked, choice=planned.choice)
 
-    def expecting(self, step: int, steps_left: int) -> Schedule:
-        """The schedule after `step` steps with `steps_left` more expected; never beyond a limit in steps."""
-        asked = self.asked[0] if self.asked else None
-        ends = step + max(1, steps_left)
-        return self._spread(ends if asked is None else min(ends, asked), step)
-
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -19,7 +19,7 @@ PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
 MERGE_POLICIES: Final = ("best", "average", "none")
 ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
 SYNC_METHODS: Final = ("auto", "average", "diloco")
-EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16")
+EXCHANGES: Final = ("auto", "shared", "plain")
 BALANCES: Final = ("equal", "measured")
 NON_FINITE: Final = ("skip", "rollback", "stop")
 BACKENDS: Final = ("auto", "nccl", "gloo")
@@ -83,8 +83,8 @@ class RunConfig:
     )
     gradient_exchange: str = setting(
         "auto", "Gradient all-reduce",
-        "How DDP averages gradients. auto: shared memory where it is faster. fp16 and bf16 send less.",
-        choices=EXCHANGES, former=("powersgd",), modes=(Mode.DDP,), needs=Needs.DDP,
+        "How DDP averages gradients. auto: NCCL, else shared memory where all devices can use it, else gloo.",
+        choices=EXCHANGES, former=("bf16", "fp16", "powersgd"), modes=(Mode.DDP,), needs=Needs.DDP,
         changes="how", effect="Affects only what is sent from here on.", group="Distribution",
     )
     static_graph: bool = setting(
@@ -119,14 +119,8 @@ class RunConfig:
         "equal", "Load balancing",
         "DDP: measured gives faster devices more samples of each batch; the result stays the same.",
         choices=BALANCES, modes=IN_BUCKETS, needs=Needs.DDP,
-        instead="The samples are shared out equally; independent devices never wait for each other, and "
-        "work_stealing shares out their chunks by speed.",
+        instead="The samples are shared out equally; independent devices never wait for each other.",
         changes="how", group="Distribution",
-    )
-    work_stealing: bool = setting(
-        False, "Work stealing",
-        "Independent mode: a device that finishes early takes chunks assigned to other devices.",
-        modes=APART, when=("sync_every", ""), changes="how", group="Distribution",
     )
     sync_every: int | None = setting(
         None, "Sync interval",
@@ -268,12 +262,6 @@ class RunConfig:
         "best", "Merge", "Independent mode, at the end: keep the best device's weights, average all, or keep all.",
         choices=MERGE_POLICIES, modes=APART, changes="how",
         group="Mode", names=(("best", "keep the best"), ("average", "average all"), ("none", "keep every one")),
-    )
-    merge_every_chunks: int | None = setting(
-        None, "Merge every", "Independent mode: also merge whenever every device has trained this many chunks.",
-        limits=(1, 10**9), unit="chunks", modes=APART, when=("sync_every", ""),
-        changes="how", effect="The chunks until the next merge are counted from here on.",
-        group="Mode", empty="only at the end",
     )
     model: str | None = setting(
         None, "Model", "A model's name or folder, for recipes that use one.",

@@ -54,12 +54,6 @@ def resolve_synchronisation(config: RunConfig) -> Synchronisation | None:
     every = config.sync_every
     if every is None:
         return None
-    if config.merge_every_chunks is not None:
-        raise ConfigError(
-            "merge_every_chunks",
-            f"The weights are already synchronised every {every} steps, so there is nothing to merge between.",
-            "Give either sync_every (steps) or merge_every_chunks (chunks).",
-        )
     outer = config.outer_lr is not None or config.outer_momentum is not None
     if config.sync_method == AVERAGE and outer:
         raise ConfigError(

@@ -1,7 +1,6 @@
 """A dataset's identity: its files, their size, and a hash that a later resume is compared with.
 
-Nothing is read into memory and nothing is written. Text may be in any encoding: byte-level training takes bytes
-as they are. Rows are not looked into here: ranks do that (`workers.data`).
+Text may be in any encoding: byte-level training takes bytes as they are. Rows are read by ranks (`workers.data`).
 """
 
 from __future__ import annotations
@@ -54,13 +53,12 @@ class DatasetIdentity:
 
     Attributes:
         path: ``stdlib://``, or the absolute path of a file or folder.
-        kind: What `path` names.
         sha256: Of a single file, its own hash; of several, one over every file's name, size and hash, in order.
         utf8: Whether every file of text is valid UTF-8. Byte-level training does not mind.
-        text_bytes: Bytes of text in it, where that is not `size_bytes`: packed files, tables, the Hub. An estimate.
+        text_bytes: An estimate of its text, where that is not `size_bytes`: packed files, tables, the Hub.
         has_rows: Whether a file of it holds rows with columns, one of which is the text.
         held_out_bytes: Bytes of text in a validation split of its own; 0 where it has none.
-        notes: What was taken for a split, and what was left out and why, as sentences.
+        notes: Sentences on splits and on files that are left out.
     """
 
     path: str
@@ -76,16 +74,15 @@ class DatasetIdentity:
 
     @property
     def expected_bytes(self) -> int:
-        """Bytes of text in it; see `is_counted`."""
         return self.size_bytes if self.text_bytes is None else self.text_bytes
 
     @property
     def is_counted(self) -> bool:
-        """`expected_bytes` is exact, not an estimate."""
+        """Whether `expected_bytes` is exact, not an estimate."""
         return self.text_bytes is None
 
     def as_dict(self) -> dict[str, Any]:
-        """The part that a ledger keeps: path, size, hash, number of files."""
+        """The part that a ledger keeps."""
         return {"path": self.path, "size_bytes": self.size_bytes, "sha256": self.sha256, "files": self.files}
 
 
@@ -100,15 +97,10 @@ _known_files: dict[tuple[str, int, int], _FileFacts] = {}
 
 
 def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
-    """The dataset that `text` names, with every file in it read once.
+    """The dataset that `text` names, with every file in it read once; raises `DatasetError` or `MissingPackageError`.
 
-    Args:
-        text: ``stdlib://``, a file, a folder, or ``hf://…`` (of which only the name is known here).
-        rule: `RunConfig.data_files`.
-
-    Raises:
-        DatasetError: Missing, unreadable, empty, or not text.
-        MissingPackageError: A package that reading it needs is missing.
+    `text` is ``stdlib://``, a file, a folder, or ``hf://…`` (of which only the name is known here); `rule` is
+    `RunConfig.data_files`.
     """
     if text.strip() == NO_DATASET:
         return DatasetIdentity(NO_DATASET, "none", 0, 0, hashlib.sha256().hexdigest())
@@ -172,11 +164,7 @@ def list_files(text: str, rule: str = AUTO) -> list[Path]:
 
 
 def list_dataset(text: str, rule: str = AUTO, is_stopped: Callable[[], bool] = bool) -> Listing:
-    """A dataset's files as they are read, each with how it is read; none of the Hub's. `rule`: `RunConfig.data_files`.
-
-    Raises:
-        DatasetError: Missing, unreadable, or without a single file that can be read.
-    """
+    """A dataset's files in reading order, each with its format; none of the Hub's. `rule`: `RunConfig.data_files`."""
     if is_hub(text):
         HubName.parse(text)
         return Listing(())
@@ -193,11 +181,7 @@ def is_whole_drive(text: str) -> bool:
 
 
 def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> None:
-    """Refuses a dataset that this Python lacks a package for, judged by the names that `list_dataset` gave for it.
-
-    Raises:
-        MissingPackageError: Names the package and how to install it.
-    """
+    """Raises `MissingPackageError` for a package that reading these files needs."""
     if is_hub(text):
         check_package()
     for path, file_format in files:
@@ -209,18 +193,7 @@ def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> N
 
 
 def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
-    """A dataset's size, with what can be refused from the beginnings of its files: `identify` reads all of them.
-
-    Args:
-        text: As `identify` takes it.
-        listing: As `list_dataset` gave it.
-
-    Returns:
-        An identity without a hash.
-
-    Raises:
-        DatasetError: It is empty or not text, as far as that can be seen.
-    """
+    """A dataset's size, with what can be refused from the beginnings of its files; an identity without a hash."""
     files, total, text_bytes, held_out_bytes = listing.files, 0, 0, 0
     try:
         for number, (path, file_format) in enumerate(files):
@@ -246,10 +219,7 @@ def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
 def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
     """Training samples when each byte is one token: exact for byte-level training, an upper limit otherwise.
 
-    Args:
-        identity: The dataset.
-        seq_len: Tokens in a sample.
-        held_out: Share of the text that is kept for validation, from 0 to 1; at least one sample then.
+    `held_out` is the share of the text that is kept for validation, from 0 to 1; at least one sample then.
     """
     kept = identity.held_out_bytes
     if held_out and not kept:
@@ -261,9 +231,6 @@ def check_size(identity: DatasetIdentity, seq_len: int) -> None:
     """Refuses a dataset without a sample to train on and one to hold out, if each byte is a token.
 
     Where the text can only be counted by reading it (packed files, tables) its ranks do so.
-
-    Raises:
-        DatasetError: It is too small.
     """
     needed_bytes = 2 * (seq_len + 1) if identity.is_counted and identity.kind != "none" else 0
     if identity.size_bytes < needed_bytes:
@@ -277,14 +244,13 @@ def check_size(identity: DatasetIdentity, seq_len: int) -> None:
 
 
 def _identify_hub(name: HubName) -> DatasetIdentity:
-    """By its name: what its rows are is not known before they are here."""
     check_package()
     digest = hashlib.sha256(str(name).encode("utf-8")).hexdigest()
     return DatasetIdentity(str(name), "hub", 0, 0, digest, text_bytes=cached_text_bytes(name) or 0)
 
 
 def _text_bytes(path: Path, size: int, file_format: FileFormat) -> int:
-    """About how much text a file unpacks to. Rows are taken as text throughout, so that is an upper limit there."""
+    """An estimate of a file's unpacked text. Rows are taken as text throughout, so that is an upper limit there."""
     if file_format.packing == "gz" and size > _GZIP_TRAILER_BYTES:
         # The last four bytes are the unpacked size modulo 2^32 (RFC 1952); never less than what is packed.
         with open_binary(path) as file:
@@ -347,7 +313,6 @@ def _raise(error: OSError) -> None:
 
 
 def _facts(path: Path, file_format: FileFormat) -> tuple[_FileFacts, int]:
-    """What is in a file, and its size in bytes."""
     try:
         stat = path.stat()
         key = (str(path), stat.st_size, stat.st_mtime_ns)

@@ -1,4 +1,4 @@
-"""Data formats, told by a file's name: how rows are written down, and how the file is compressed."""
+"""Data formats by a file's name: the rows' form, and the compression."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ _CODE_NAME: Final = re.compile(rf".+\.({_CODE})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """How a data file is read.
+    """A data file's format.
 
     Attributes:
-        form: How its rows are written down; "text" is one document without rows.
-        packing: How the file as a whole is packed; empty: not at all.
+        form: The rows' form; "text" is one document without rows.
+        packing: The compression of the whole file; empty for none.
         is_open: The name leaves open whether text is one document, or rows as people keep them in .txt files too.
     """
 
@@ -145,22 +145,20 @@ class FileFormat:
 
     @property
     def is_plain_text(self) -> bool:
-        """Its bytes are the text itself."""
         return self.form == "text" and not self.packing
 
     @property
     def is_readable_text(self) -> bool:
-        """A person could read the file's own bytes: nothing packed, no binary format."""
+        """Whether the file's own bytes are text: nothing packed, no binary format."""
         return not self.packing and self.form not in ("parquet", "arrow")
 
     @property
     def has_rows(self) -> bool:
-        """It holds rows with columns, one of which is the text."""
         return self.form != "text"
 
 
 def format_for(name: str) -> FileFormat:
-    """The format that a file's name stands for; whatever is not known is text."""
+    """The format that a file's name stands for; text for unknown ones."""
     inner, packing = _unpacked(name)
     ending = inner.rpartition(".")[2].lower()
     is_open = ending in _OPEN_ENDINGS or not is_data_name(name)
@@ -169,11 +167,7 @@ def format_for(name: str) -> FileFormat:
 
 
 def is_worth_a_look(path: Path, file_format: FileFormat) -> bool:
-    """Whether more can be said of a file than that it is plain text: by its name, or by its beginning.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Whether more can be said of a file than that it is plain text: by its name, or by its beginning."""
     if file_format.has_rows or file_format.packing:
         return True
     with open_binary(path) as file:
@@ -187,11 +181,9 @@ def is_worth_a_look(path: Path, file_format: FileFormat) -> bool:
 
 
 def find_markup(beginning: str, name: str = "") -> str:
-    """What stands in a text besides words, by its beginning; empty: nothing that is known.
+    """The content of a text besides words, by its beginning; empty for none that is known.
 
-    Args:
-        beginning: Of the text.
-        name: Its file's: in source code, signs and settings are what people expect.
+    `name` is its file's: in source code, signs and settings are expected.
     """
     is_code = bool(_CODE_NAME.fullmatch(name))
     lines = [] if is_code else [line for line in beginning.splitlines() if line.strip()]
@@ -206,16 +198,7 @@ def find_markup(beginning: str, name: str = "") -> str:
 
 
 def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
-    """Refuses part of a file's text that is none.
-
-    Args:
-        name: Whose it is, for the error.
-        data: As it lies in the file, or as it was packed into it.
-        is_beginning: It is the file's beginning, by which other kinds of files are known.
-
-    Raises:
-        DatasetError: Says what it is instead, as far as that is known.
-    """
+    """Raises `DatasetError` for bytes of a file, packed or not, that are no text; says what they are if known."""
     if is_beginning:
         check_lfs_pointer(name, data)
     what, next_step = "a binary file (it holds NUL bytes)", "Choose a text file."
@@ -228,11 +211,7 @@ def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
 
 
 def check_table(name: str, form: Form, beginning: bytes) -> None:
-    """Refuses what is not a Parquet or Arrow table though its name says so: an error page, or rows of another form.
-
-    Raises:
-        DatasetError: Says how it begins.
-    """
+    """Refuses files that are no Parquet or Arrow table though their names say so, such as error pages."""
     check_lfs_pointer(name, beginning)
     shown = " ".join(beginning[:_SHOWN_BYTES].decode("utf-8", "replace").split())
     if shown.isprintable() if form == "arrow" else not beginning.startswith(b"PAR"):
@@ -253,7 +232,7 @@ def is_data_name(name: str) -> bool:
 
 
 def missing_package(form: FileFormat) -> str:
-    """The package that reading this format needs and this Python lacks; empty when nothing is missing."""
+    """The package that reading this format needs and this Python lacks; empty for none."""
     needed = form.form in ("parquet", "arrow") or (form.packing == "zst" and sys.version_info < (3, 14))
     return "pyarrow" if needed and importlib.util.find_spec("pyarrow") is None else ""
 

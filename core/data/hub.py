@@ -1,4 +1,4 @@
-"""`hf://owner/name[@revision][:config[:split]]`: which dataset of the Hugging Face Hub it is, and whether it lies here.
+"""Datasets of the Hugging Face Hub, `hf://owner/name[@revision][:config[:split]]`: parsed, and found in the cache.
 
 Nothing is downloaded and no network is asked; the `datasets` package is not imported.
 """
@@ -27,8 +27,6 @@ _NAME: Final = re.compile(
 
 
 class DownloadNeededError(DatasetError):
-    """A dataset of the Hub is not on this machine, and its download is not allowed."""
-
     title = "The dataset must be downloaded first"
 
 
@@ -39,7 +37,7 @@ class HubName:
     Attributes:
         repo: ``owner/name``.
         config: Its configuration; empty: the only one, or "default".
-        split: Which part; empty: "train", or the only one.
+        split: Empty: "train", or the only one.
         revision: A branch, tag or commit; empty: the newest.
     """
 
@@ -50,7 +48,7 @@ class HubName:
 
     @classmethod
     def parse(cls, text: str) -> HubName:
-        """What ``hf://…`` names; raises `DatasetError`."""
+        """Parses ``hf://…``; raises `DatasetError`."""
         found = _NAME.fullmatch(text.strip().removeprefix(HUB))
         if found is None:
             raise DatasetError(
@@ -66,20 +64,11 @@ class HubName:
 
 
 def check_package() -> None:
-    """Refuses a Python without the `datasets` package.
-
-    Raises:
-        MissingPackageError: It is missing; says how to get it.
-    """
     check_packages(("datasets",), "A dataset of the Hugging Face Hub")
 
 
 def check_download(name: HubName, options: Mapping[str, Any]) -> None:
-    """Refuses a dataset that is not on this machine and may not be downloaded.
-
-    Raises:
-        DownloadNeededError: So it is; says how to allow it.
-    """
+    """Refuses a dataset that is not on this machine and may not be downloaded."""
     if cached_info(name) is None and options.get(ALLOW_DOWNLOAD) is not True:
         raise not_here(name)
 
@@ -94,7 +83,7 @@ def not_here(name: HubName, size_text: str = "") -> DownloadNeededError:
 
 
 def cache_folder() -> Path:
-    """Where the `datasets` package keeps what it has prepared."""
+    """The cache folder of the `datasets` package."""
     chosen = model_variables(os.environ).get("HF_DATASETS_CACHE", "")
     configured = os.environ.get("HF_DATASETS_CACHE", "").strip() or chosen
     if configured:
@@ -107,7 +96,7 @@ def cache_folder() -> Path:
 
 
 def cached_info(name: HubName) -> dict[str, Any] | None:
-    """What `dataset_info.json` of the newest cached copy says; None where there is no copy."""
+    """`dataset_info.json` of the newest cached copy; None for no copy."""
     found = sorted(_infos(name), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found:
         try:

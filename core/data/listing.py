@@ -1,7 +1,7 @@
-"""Files of a folder: those that are trained on, those that are measured on, and those that are left out, and why.
+"""Files of a folder: those to train on, those to measure on, and those that are left out, and why.
 
 A folder is as people have them: splits by name, a README, what Windows and macOS put there, links, files that are no
-text. What is left out never counts towards the dataset's identity, so it may come and go.
+text. Files that are left out never count towards the dataset's identity, so they may come and go.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Listing:
     """The files of a dataset that are read.
 
     Attributes:
-        files: Those that are trained on, then those that are measured on; each part by path.
-        validation: How many at the end are a validation split; 0: a share of the text is held out instead.
-        notes: What was taken for a split, and what was left out and why, as sentences.
+        files: The training files, then those of a validation split; each part by path.
+        validation: The number at the end that are a validation split; 0: a share of the text is held out instead.
+        notes: Sentences on splits and on files that are left out.
     """
 
     files: tuple[tuple[Path, FileFormat], ...]
@@ -62,20 +62,16 @@ class Listing:
 
     @property
     def training_files(self) -> tuple[tuple[Path, FileFormat], ...]:
-        """Those that are trained on."""
         return self.files[: len(self.files) - self.validation]
 
 
 def list_folder(root: Path, rule: str, is_stopped: Callable[[], bool] = bool) -> Listing:
-    """What is read of a folder.
+    """The files of a folder that are read.
 
     Args:
-        root: It.
+        root: The folder.
         rule: `RunConfig.data_files`.
         is_stopped: Asked in each folder: the answer is not needed any more.
-
-    Raises:
-        OSError: It, or a folder in it, cannot be read.
     """
     if rule == ALL_FILES:
         found = [path for path in _walk(root, None, is_stopped) if is_data_name(path.name) and path.is_file()]
@@ -107,7 +103,7 @@ def list_folder(root: Path, rule: str, is_stopped: Callable[[], bool] = bool) ->
 
 
 def is_system_name(name: str) -> bool:
-    """A file or folder that a system or an editor has put there: hidden, a lock, Windows' own."""
+    """Whether a system or an editor has put a file or folder there: hidden, a lock, Windows' own."""
     return name.startswith((".", "~$", "._")) or name.lower() in _SYSTEM or name.endswith("~")
 
 
@@ -117,13 +113,10 @@ def relative(path: Path, root: Path) -> str:
 
 
 def find_splits(names: Iterable[str]) -> dict[str, Split]:
-    """The part of each file of a dataset by its name; "" where it belongs to none though others do.
+    """The split of each file of a dataset by its name; "" where it belongs to none though others do.
 
     Words count only where they make a pair: ``train.csv`` beside ``test.csv``, ``x_train.txt`` beside ``x_dev.txt``, a
     folder ``train`` beside one ``validation``. A story called ``test-of-time.txt`` has no such companion.
-
-    Args:
-        names: Paths within the dataset, with forward slashes.
     """
     names = list(names)
     marks = {name: found for name in names for found in [_mark(name)] if found is not None}
@@ -151,7 +144,7 @@ def find_splits(names: Iterable[str]) -> dict[str, Split]:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A split's word in a path, with what stands before and behind it, numbers as ``#``, and the files' form."""
+    """A split's word in a path, with the text before and behind it, numbers as ``#``, and the files' form."""
 
     split: Split
     before: str
@@ -193,7 +186,7 @@ def _is_about(name: str, names: Iterable[str]) -> bool:
 
 
 class LeftOut:
-    """What is left out of a folder, by reason."""
+    """Files that are left out of a folder, by reason."""
 
     def __init__(self) -> None:
         self.about: list[str] = []
@@ -289,7 +282,7 @@ def _is_link(folder: Path) -> bool:
 
 
 def _is_new(folder: Path, seen: set[str], links: LeftOut) -> bool:
-    """Whether a folder holds what was not read before; a link must not lead to one that holds what is read already."""
+    """Whether a folder is unread; a link must not lead to one that holds what is read already."""
     real = os.path.realpath(folder)
     around = _is_link(folder) and any(one.startswith(real.rstrip(os.sep) + os.sep) for one in seen)
     if real in seen or around:

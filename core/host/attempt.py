@@ -44,7 +44,6 @@ from core.protocol.messages import (
     DataReady,
     GoalProgress,
     MergeDone,
-    MergeReady,
     Message,
     MicroBatchHalved,
     Phase,
@@ -140,7 +139,6 @@ class Attempt:
             CommitBegin: self._on_commit_begin,
             CommitStaged: self._on_commit_staged,
             CommitFailed: self._on_commit_failed,
-            MergeReady: self._on_merge_ready,
             MergeDone: self._barrier.merge_done,
             MicroBatchHalved: lambda _, m: owner.on_halved(m),
             RankDone: self._on_rank_done,
@@ -328,11 +326,8 @@ class Attempt:
         rank.has_saved()
         self._commits.coordinator.failed(rank.number, message.checkpoint, message.cause)
 
-    def _on_merge_ready(self, rank: Rank, message: MergeReady) -> None:
-        rank.ready = message
-
     def _on_rank_done(self, rank: Rank, message: RankDone) -> None:
-        rank.done, rank.ready = message, None
+        rank.done = message
         if rank.first_step is None:
             rank.step = message.step
         self._begin_if_started()
@@ -349,7 +344,7 @@ class Attempt:
         """Whether all ranks train, with no failure, no requested stop and no rank that waits for the host."""
         if self._end.phase is not AttemptPhase.TRAINING or self._ranks.failures or self._commits.coordinator.busy:
             return False
-        busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)
+        busy = any(r.done is not None or r.connection is None for r in self._ranks)
         return not busy and self._ladder.rung(time.monotonic()) is Rung.NONE
 
     def _tick(self, now: float) -> None:
@@ -370,7 +365,7 @@ class Attempt:
 
     def _gather(self, now: float) -> None:
         action, phase = self._barrier.step(now)
-        if phase or action is Next.RELEASE:
+        if phase:
             self._services.status.change_phase(phase)
         if action is Next.FINISH:
             self._end.finish(now)

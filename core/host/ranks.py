@@ -16,7 +16,7 @@ from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
 from core.metrics.last_value import last_value
 from core.protocol.codec import encode
-from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
+from core.protocol.messages import Bye, Message, RankDone, RankFailed
 from core.protocol.server import Connection
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,6 @@ class Rank:
     loss: float | None = None
     tokens_per_s: float | None = None
     done: RankDone | None = None
-    ready: MergeReady | None = None
     bye: Bye | None = None
     lost_at: float | None = None
     exited_at: float | None = None
@@ -72,8 +71,7 @@ class Rank:
     @property
     def trains(self) -> bool:
         """Whether it makes steps, and neither waits for the host nor is about to end."""
-        waits = self.done is not None or self.ready is not None
-        return self.first_step is not None and not waits and self.connection is not None
+        return self.first_step is not None and self.done is None and self.connection is not None
 
     @property
     def begins(self) -> bool:

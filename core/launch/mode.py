@@ -12,6 +12,7 @@ from typing import Final
 
 from core.config import RunConfig
 from core.config.mode import Mode
+from core.config.run_config import EXCHANGES
 from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError, PreflightError, sentences
 from core.launch.commit_charge import capped_devices
@@ -171,14 +172,9 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
     mode, notes = _mode(config, devices, platform)
     engine, engine_notes = _engine(config, mode, platform, devices)
     by_ddp = mode.reduces_gradients(config.zero_stage, by_torch=engine == TORCH)
-    if by_ddp and config.gradient_exchange == "powersgd":  # a run of an earlier version
-        raise ConfigError(
-            "gradient_exchange",
-            "Rankdeck no longer approximates gradients by PowerSGD.",
-            "Choose another gradient all-reduce: auto, or bf16, which sends half as many bytes.",
-        )
-    if mode.is_apart and config.work_stealing:
-        _check_stealing(synchronises=config.sync_every is not None, merges=config.merge_every_chunks is not None)
+    if by_ddp and config.gradient_exchange not in EXCHANGES:  # a run of an earlier version
+        gone = f"Gradients are sent whole: {config.gradient_exchange} is no longer offered, so the run takes auto."
+        notes = (*notes, gone)
     connected = mode.is_connected or (mode.is_apart and config.sync_every is not None)
     backend = _backend(config.backend, devices, platform) if connected else ""
     note = ""
@@ -186,20 +182,6 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
         chosen = config.zero_engine == engine
         note = _engine_note(config.zero_stage, engine, platform.deepspeed_version, chosen=chosen)
     return ModeChoice(mode, engine, (*notes, *engine_notes), backend, note)
-
-
-def _check_stealing(*, synchronises: bool, merges: bool) -> None:
-    """Refuses work stealing together with settings that make devices wait for each other."""
-    for waits, name, verb in (
-        (synchronises, "the sync interval", "synchronise"),
-        (merges, "the merging on the way", "merge on the way"),
-    ):
-        if waits:
-            raise ConfigError(
-                "work_stealing",
-                f"Devices that {verb} wait for each other, so none is done early and takes chunks of the others.",
-                f"Leave out {name}, or turn work stealing off.",
-            )
 
 
 def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:

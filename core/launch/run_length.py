@@ -43,7 +43,7 @@ def unequal_shares(samples: int, run: ResolvedRun) -> tuple[str, ...]:
     """Cause and next step where independent devices train more than one step more than others, all epochs together."""
     config, batch = run.config, run.batch.global_
     epochs = config.epoch_limit
-    if epochs is None or samples < 1 or run.replica_groups < 2 or config.work_stealing:
+    if epochs is None or samples < 1 or run.replica_groups < 2:
         return ()
 
     def steps(chunk_size: int) -> list[int]:

@@ -50,7 +50,6 @@ def rank_starts(
                 step=step,
                 steps_left=None if steps_left is None else steps_left[ledger.setup.group_for(rank)],
                 copy=copy,
-                same_groups=restore_plan.same_groups,
                 samples_seen=None if own else ledger.samples_trained if groups == 1 else most,
             )
         )
@@ -109,7 +108,6 @@ def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
         grad_accum_steps=batch.accumulation,
         global_batch_size=None,
         merge_policy="best" if config.merge_policy == "average" else config.merge_policy,
-        merge_every_chunks=None,
         sync_every=None,
     )
 

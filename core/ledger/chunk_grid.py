@@ -78,7 +78,6 @@ class LedgerSetup:
         groups: Replica groups: 1 when all ranks train in step, else as many as ranks.
         epochs: How often the dataset is trained; None for no limit.
         run_id: AI-OS's `brain_id` in the state file.
-        stealing: Replica groups that are done early take chunks of others. Not in the state file: the run sets it.
     """
 
     grid: ChunkGrid
@@ -88,7 +87,6 @@ class LedgerSetup:
     groups: int
     epochs: int | None = None
     run_id: str | None = None
-    stealing: bool = False
 
     def __post_init__(self) -> None:
         if self.world < 1 or self.groups not in (1, self.world):

@@ -1,15 +1,14 @@
 """Claims: each replica group's chunks in progress, and its next one.
 
-The order of chunks depends on seed and epoch alone. Only with `LedgerSetup.stealing` does it depend on speed: there a
-group that is done with its own chunks of an epoch takes some of another's.
+The order of chunks depends on seed and epoch alone.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from core.ledger.chunk_grid import LedgerSetup
@@ -18,27 +17,6 @@ from core.protocol.messages import Grant
 
 # Shuffled epochs in memory. Groups may be epochs apart, and an order of a million chunks takes 36 MB.
 _ORDERS_KEPT: Final = 4
-# Chunks that each group is taken to have claimed before it has: one chunk alone says nothing of a group's speed.
-_PRIOR_CHUNKS: Final = 2
-
-
-class EpochPool:
-    """Unclaimed chunks of one epoch; `queues` are each replica group's own chunks, in training order."""
-
-    def __init__(self, queues: Iterable[Iterable[int]]) -> None:
-        self._queues = [deque(queue) for queue in queues]
-
-    def take(self, group: int, *, stealing: bool) -> int | None:
-        """Take the replica group's next chunk, which no other one gets after that; None when there is none for it.
-
-        A group that steals takes from the one that has most left the chunk which that one would come to last, so that
-        each trains as many of its own as it can.
-        """
-        own = self._queues[group]
-        if own:
-            return own.popleft()
-        fullest = max(self._queues, key=len) if stealing else own
-        return fullest.pop() if fullest else None
 
 
 @dataclass(slots=True)
@@ -50,7 +28,6 @@ class _Group:
         epoch: The epoch whose chunks it takes.
         grants: Granted chunks from sequence number `first` on: those before are committed.
         claimed: When each of them was claimed, in Unix seconds.
-        samples: Samples of all chunks granted so far.
     """
 
     upcoming: Iterator[ChunkKey]
@@ -58,7 +35,6 @@ class _Group:
     first: int = 0
     grants: deque[Grant] = field(default_factory=deque)
     claimed: dict[ChunkKey, float] = field(default_factory=dict)
-    samples: int = 0
     exhausted: bool = False
 
 
@@ -68,11 +44,9 @@ class Claims:
     def __init__(self, setup: LedgerSetup, committed: Committed, clock: Callable[[], float]) -> None:
         self._setup = setup
         self._committed = committed
-        self._passed_before = committed.samples_passed
         self._clock = clock
-        self._samples = 0
         self._orders: dict[int, list[int]] = {}
-        self._pools: dict[int, EpochPool] = {}
+        self._pools: dict[int, list[deque[int]]] = {}
         self._groups = [_Group(self._chunks_for(group), committed.epoch) for group in range(setup.groups)]
 
     def claim(self, group: int, sequence: int) -> Grant:
@@ -95,7 +69,7 @@ class Claims:
         if key is None:
             state.exhausted = True
             return Grant(sequence, exhausted=True)
-        grant = self._grant(state, sequence, key)
+        grant = self._grant(sequence, key)
         state.grants.append(grant)
         state.claimed[key] = self._clock()
         return grant
@@ -117,11 +91,11 @@ class Claims:
     def _key(self, grant: Grant) -> ChunkKey:
         return grant.epoch, grant.block_id * self._setup.grid.chunks_per_block + grant.chunk_id
 
-    def _grant(self, state: _Group, sequence: int, key: ChunkKey) -> Grant:
+    def _grant(self, sequence: int, key: ChunkKey) -> Grant:
         epoch, index = key
         grid, partial = self._setup.grid, self._committed.partial.get(key)
         block_id, chunk_id = grid.ids(index)
-        grant = Grant(
+        return Grant(
             sequence=sequence,
             epoch=epoch,
             block_id=block_id,
@@ -130,33 +104,19 @@ class Claims:
             count=grid.count(index),
             offset=partial.samples_done if partial else 0,
         )
-        state.samples += grant.count - grant.offset
-        self._samples += grant.count - grant.offset
-        return replace(grant, expected=self._expected(state))
-
-    def _expected(self, state: _Group) -> int:
-        """Samples that a group may expect after its newest chunk, by its share of all claims; -1 if not known."""
-        setup = self._setup
-        if not setup.stealing or setup.epochs is None:
-            return -1
-        claimed = self._samples
-        left = setup.epochs * setup.grid.samples - self._passed_before - claimed
-        prior = _PRIOR_CHUNKS * setup.grid.chunk_size
-        # Additive smoothing: equal parts at first, each group's own speed once it has claimed more than the prior.
-        return round(left * (state.samples + prior) / (claimed + setup.groups * prior))
 
     def _chunks_for(self, group: int) -> Iterator[ChunkKey]:
         epoch, epochs = self._committed.epoch, self._setup.epochs
         while epochs is None or epoch < epochs:
             self._groups[group].epoch = epoch
-            pool = self._pool(epoch)
-            while (index := pool.take(group, stealing=self._setup.stealing)) is not None:
-                yield epoch, index
+            queue = self._pool(epoch)[group]
+            while queue:
+                yield epoch, queue.popleft()
             epoch += 1
         self._groups[group].epoch = epoch
 
-    def _pool(self, epoch: int) -> EpochPool:
-        """The unclaimed chunks of an epoch: made for the first group that gets there, kept until the last has left."""
+    def _pool(self, epoch: int) -> list[deque[int]]:
+        """Each group's unclaimed chunks of an epoch, kept from the first group's coming to the last one's leaving."""
         if epoch not in self._pools:
             done = self._committed.done.get(epoch, {})
             begun: list[list[int]] = [[] for _ in self._groups]
@@ -166,7 +126,7 @@ class Claims:
                     group = self._setup.group_for(self._setup.owner(index, epoch))
                     (begun if (epoch, index) in self._committed.partial else rest)[group].append(index)
             # Partly trained chunks come first, else many of them could be open at a later commit.
-            self._pools[epoch] = EpochPool(first + then for first, then in zip(begun, rest, strict=True))
+            self._pools[epoch] = [deque(first + then) for first, then in zip(begun, rest, strict=True)]
             oldest = min(group.epoch for group in self._groups)
             for old in [number for number in self._pools if number < oldest]:
                 del self._pools[old]

@@ -6,8 +6,8 @@ next chunk and is granted it at once (`core.ledger.claims`). A chunk counts as *
 holds all its samples (`core.ledger.committed`); chunks lost in a crash are granted again.
 
 The order of chunks depends on seed and epoch alone, and the owner of chunk i in epoch e is rank (i + e) mod world. So a
-resumed run trains the same samples in the same order as one that never stopped. Only with `stealing` does it depend on
-speed; each chunk is still granted to one replica group alone.
+resumed run trains the same samples in the same order as one that never stopped. Each chunk is granted to one replica
+group alone.
 """
 
 from __future__ import annotations

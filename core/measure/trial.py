@@ -33,7 +33,7 @@ class SumTimes:
     """How long sums over the ranks took, as one rank saw them.
 
     Attributes:
-        transport: How they travelled: "gloo", "nccl", "shared", with "bf16" where they were rounded on the way.
+        transport: How they travelled: "gloo", "nccl" or "shared".
         size_bytes: Of the tensor.
         is_model: It is as large as the model's gradients.
         times_s: Of each sum.

@@ -102,14 +102,12 @@ class RankStart:
         steps_left: Optimizer steps that its replica group still has to make; None where there is no end to them.
         copy: The copy of weights and optimizer state that it loads where each rank wrote its own: a rank's number or
             "average"; empty where there is one set only.
-        same_groups: Its group's counters continue as they were saved; else there were more groups, or fewer.
         samples_seen: The first value of its replica group's count; None where the saved number holds.
     """
 
     step: int
     steps_left: int | None = None
     copy: str = ""
-    same_groups: bool = True
     samples_seen: int | None = None
 
 
@@ -267,14 +265,6 @@ class MicroBatchHalved(Message):
     ranks: list[int] = field(default_factory=list)
 
 
-@_message("merge_ready")
-class MergeReady(Message):
-    """Parallel-independent: this rank waits at merge round `round` (1, 2, …)."""
-
-    round: int
-    step: int
-
-
 @_message("merge_done")
 class MergeDone(Message):
     """Rank 0 has measured each rank and the merge, and written the chosen weights.
@@ -283,7 +273,6 @@ class MergeDone(Message):
         chosen: ``"rank 0"``, ``"rank 1"``, … or ``"average"``.
     """
 
-    round: int
     checkpoint: int
     file: str
     chosen: str
@@ -345,8 +334,6 @@ class Grant(Message):
     Attributes:
         offset: Samples of this chunk that the weights have seen already (in its shuffled order); skip them.
         exhausted: No chunk is left for this replica group within the epochs asked for; the other fields mean nothing.
-        expected: Samples that this replica group may expect after this chunk where others, being faster, may take some
-            of them; -1 where it is certain without.
     """
 
     sequence: int
@@ -357,7 +344,6 @@ class Grant(Message):
     count: int = 0
     offset: int = 0
     exhausted: bool = False
-    expected: int = -1
 
 
 @_message("commit_please")
@@ -403,17 +389,8 @@ class StacksPlease(Message):
 class Merge(Message):
     """To rank 0, when every rank waits: measure and merge the weights that this checkpoint holds."""
 
-    round: int
     checkpoint: int
     folder: str
-
-
-@_message("merged")
-class Merged(Message):
-    """To every rank that waits at `MergeReady`: load these weights and go on."""
-
-    round: int
-    path: str
 
 
 @_message("finish")

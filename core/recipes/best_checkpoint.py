@@ -20,11 +20,10 @@ RECENT_ROWS: Final = 20
 
 
 def worth_keeping(columns: Path, heroes: Sequence[Hero], entries: Sequence[CheckpointEntry]) -> set[int]:
-    """Numbers of the checkpoints that are not to be removed: the best one, and those that may be.
+    """Numbers of the checkpoints that must stay: the best one, and those that may be.
 
-    The columns are written some time after the steps that they hold; in a run's first moments there are none yet. A
-    checkpoint that they do not reach may turn out to be the best, so it stays until they do: of such, the newest
-    `MOST_UNDECIDED`.
+    The columns are written some time after their steps. A checkpoint that they do not reach may turn out to be the
+    best, so the newest `MOST_UNDECIDED` of such stay.
     """
     best = best_checkpoint(columns, heroes, entries)
     undecided: list[int] = []
@@ -38,7 +37,7 @@ def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[Che
     """The number of the best checkpoint, of equal ones the newest; None where none has a value.
 
     Where the figure is evaluated (`val_loss` for `loss`), only checkpoints of an evaluated step have a value: the
-    evaluation's. Else it is what the steps before the checkpoint reported.
+    evaluation's. Else it is the mean of the steps before the checkpoint.
     """
     hero = _hero(heroes)
     values = {entry.number: _value(columns, hero.metric, entry) for entry in entries if not entry.diverged}
@@ -85,7 +84,7 @@ def _value(columns: Path, metric: str, entry: CheckpointEntry) -> float | None:
 
 
 def _rows_until(columns: Path, group: GroupIndex, step: int) -> int:
-    """How many rows a group has up to a step, found without reading the column whole."""
+    """The number of a group's rows up to a step, found without reading the column whole."""
     at = float(step)
     return bisect.bisect_right(range(group.rows), at, key=lambda row: _rows(columns, group, "step", row, row + 1)[0])
 

@@ -15,12 +15,12 @@ from core.recipes.manifest_fields import names_text, nearest_name
 
 
 def user_recipes_folder() -> Path:
-    """Where a person's new recipes are put: the first of `user_recipes_folders`."""
+    """The folder for a person's new recipes."""
     return user_recipes_folders()[0]
 
 
 def user_recipes_folders() -> tuple[Path, ...]:
-    """Where a person's own recipes are looked for.
+    """The folders of a person's own recipes.
 
     `RANKDECK_RECIPES`; ``recipes`` below `RANKDECK_HOME`; ``recipes`` in the user's own data folder, where the first
     is not set.
@@ -35,7 +35,7 @@ def user_recipes_folders() -> tuple[Path, ...]:
 
 
 def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
-    """Changes when a file of the user's own recipes changes. Cheap enough to compute every second."""
+    """A value that changes with every file of the user's recipes. Cheap enough to compute every second."""
     stamp = []
     for folder in user_recipes_folders():
         files = (*folder.glob("*/recipe.toml"), *folder.glob("*/*.py"))
@@ -50,14 +50,7 @@ def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
 
 
 def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
-    """Every recipe there is: built in, in `user_recipes_folders`, and in `extra`; each folder's by name.
-
-    Args:
-        extra: More folders of recipes (each subfolder with a `recipe.toml`). A missing one is empty.
-
-    Returns:
-        Usable and broken ones; `Recipe.problem` tells which.
-    """
+    """All recipes, usable and broken (`Recipe.problem`): built in, in `user_recipes_folders`, and in `extra`."""
     found: dict[str, Recipe] = {}
     broken: list[Recipe] = []
     for folder in (BUILT_IN, *user_recipes_folders(), *extra):
@@ -71,11 +64,7 @@ def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe of that name, or in that folder.
-
-    Raises:
-        ConfigError: There is none, or it is broken; says why.
-    """
+    """The recipe of that name, or in that folder; raises `ConfigError` where there is none or it is broken."""
     if (Path(name) / "recipe.toml").is_file():
         recipes = [read_recipe(Path(name).resolve())]
         recipe: Recipe | None = recipes[0]

@@ -44,12 +44,11 @@ def check_by_recipe(
         recipe: Its recipe; one without a `check` is not asked.
         limit_s: After that the program is ended, and its ranks will find out.
         global_batch: Samples in an optimizer step, where they are known.
-        resumes: The run exists: what was made for it once is in its folder, and no setting is fitted.
-        named: Settings that a flag or a file names: they are as they were asked for, even at the recipe's defaults.
+        resumes: The run exists: its data is prepared, and no setting is fitted.
+        named: Settings that a flag or a file names: they are never fitted.
 
     Returns:
-        The config, with settings left at the recipe's defaults fitted to the others; and what a person should know
-        though it stops nothing.
+        The config, with settings left at the recipe's defaults fitted to the others; and notes for the user.
 
     Raises:
         ConfigError: A setting that the recipe cannot use.
@@ -73,16 +72,15 @@ def check_by_recipe(
 def check_text_column(
     dataset: DatasetIdentity, config: RunConfig, limit_s: float = LIMIT_S
 ) -> tuple[str, tuple[str, ...]]:
-    """Looks at how a dataset is read, and at the column that is the text. Blocks; may be called from any thread.
+    """Looks at how a dataset is read, and at its text column. Blocks; may be called from any thread.
 
     Args:
-        dataset: What it trains on.
-        config: The run's; nothing is looked at unless its recipe reads text.
+        dataset: The run's; nothing is looked at unless its recipe reads text.
+        config: The run's.
         limit_s: After that the program is ended, and the ranks will find out.
 
     Returns:
-        What plain text comes to, empty for anything else; and how rows are read, with what a person should know though
-        it stops nothing.
+        A sentence on plain text, empty for anything else; and notes on how rows are read.
 
     Raises:
         ConfigError: The column is in no row, none looks like text, or the rows are of another shape than recipes train.
@@ -109,7 +107,7 @@ def _is_worth_a_look(dataset: DatasetIdentity, rule: str) -> bool:
 
 
 def _plain_text(dataset: DatasetIdentity, config: RunConfig) -> str:
-    """As `workers.programs.column_main` says it of files that had to be opened."""
+    """The same sentence as `workers.programs.column_main` gives for files that had to be opened."""
     documents = f"{dataset.files:,} document{'' if dataset.files == 1 else 's'}"
     in_bytes = config.options.get("tokenizer") == "byte"
     tokens = f", {dataset.size_bytes + len(BETWEEN_DOCUMENTS) * dataset.files:,} tokens" if in_bytes else ""
@@ -117,7 +115,7 @@ def _plain_text(dataset: DatasetIdentity, config: RunConfig) -> str:
 
 
 def _notes(answer: Answer, who: str, unchecked: str, field: str = "") -> tuple[str, ...]:
-    """What an answer says, or the error that it is."""
+    """An answer's notes; raises its error."""
     if answer.values is None:
         return (f"{unchecked} ({answer.last_line or 'it printed nothing'}).",)
     error = error_in({"field": field, **answer.values}, who=who)
@@ -129,12 +127,12 @@ def _notes(answer: Answer, who: str, unchecked: str, field: str = "") -> tuple[s
 def error_in(
     values: Mapping[str, Any], kind: type[RankdeckError] = ConfigError, who: str = "It"
 ) -> RankdeckError | None:
-    """The error that a program answered with, if it did.
+    """The error in a program's answer, if any.
 
     Args:
         values: The answer.
-        kind: What its error is here, unless packages are missing.
-        who: Who needs them, if the answer does not say it.
+        kind: The error's class here, unless packages are missing.
+        who: The part that needs them, if the answer does not say it.
     """
     cause, next_step = str(values.get("cause") or ""), str(values.get("next_step") or "")
     missing = [str(name) for name in values.get("missing") or ()]

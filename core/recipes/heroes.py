@@ -17,7 +17,7 @@ _KEYS: Final = ("metric", "label", "unit", "better")
 
 
 class HeroError(ValueError):
-    """A `[[heroes]]` table that cannot be used; its text says why."""
+    """An invalid `[[heroes]]` table, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Hero:
 
     Attributes:
         metric: A name that the run's ranks or evaluations report; or "memory", "checkpoint".
-        unit: Of its value; empty where it has none.
-        better: "lower" or "higher" where one of them is better; empty where neither is.
+        unit: Of its value; empty for none.
+        better: "lower", "higher", or empty where neither is better.
     """
 
     metric: str
@@ -49,9 +49,7 @@ DEFAULT_HEROES: Final = (
 def direction(heroes: Sequence[Hero], metric: str) -> str:
     """Whether "lower" or "higher" values of a metric are better; empty where that is not known.
 
-    Args:
-        heroes: The recipe's figures; empty: the default ones.
-        metric: A metric of steps or evaluations; the figure of `loss` stands for `val_loss` too.
+    `heroes` are the recipe's, empty for the default ones. The figure of `loss` stands for `val_loss` too.
     """
     better = {hero.metric: hero.better for hero in heroes or DEFAULT_HEROES if hero.better}
     known = better.get(metric) or better.get(metric.removeprefix("val_"))
@@ -64,11 +62,7 @@ def evaluated_metric(heroes: Sequence[Hero]) -> str:
 
 
 def read_heroes(tables: object) -> tuple[Hero, ...]:
-    """The figures of a manifest's `[[heroes]]`.
-
-    Raises:
-        HeroError: Says what is wrong with which of them.
-    """
+    """The figures of a manifest's `[[heroes]]`; raises `HeroError`."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise HeroError("heroes must be a list of [[heroes]] tables.")
     if len(tables) > MOST:

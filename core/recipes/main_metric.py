@@ -1,4 +1,4 @@
-"""Main metric of a recipe: what lists of runs and the command line show at a glance."""
+"""Main metric of a recipe, for lists of runs and the command line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from core.recipes.heroes import CHECKPOINT, MEMORY, Hero
 
 @dataclass(frozen=True, slots=True)
 class MainMetric:
-    """The metric by which runs of a recipe are judged.
-
-    Attributes:
-        names: Of its columns, the preferred one first.
-        is_higher_better: Its best value is the highest.
-    """
+    """The metric by which runs of a recipe are judged; `names` are its columns, the preferred one first."""
 
     title: str
     eval_title: str
@@ -29,11 +24,10 @@ class MainMetric:
     is_higher_better: bool = False
 
     def last(self, loss: float | None, curve: MetricCurve) -> float | None:
-        """The newest value: for a loss the one that the run's state says, which is there before the curve was read."""
+        """The newest value: of a loss the one in the run's state, which is there before the curve was read."""
         return loss if loss is not None and "loss" in self.names else curve.last
 
     def best(self, curve: MetricCurve) -> float | None:
-        """The best value of the evaluations."""
         return curve.best_high if self.is_higher_better else curve.best_low
 
     def text(self, last: float | None, curve: MetricCurve) -> str:
@@ -44,7 +38,7 @@ class MainMetric:
         return ", ".join(part for part in parts if part)
 
     def read(self, loss: float | None, columns: Path, metrics: Path) -> MetricCurve:
-        """Its curve from a run's files; they are not looked at for a loss that the run's state says."""
+        """Its curve from a run's files, which are not read for a loss that the run's state has."""
         known = loss is not None and "loss" in self.names
         return MetricCurve() if known else read_curve(columns, metrics, self.names, self.eval_names)
 
@@ -55,7 +49,7 @@ MAX_RECIPES: Final = 32
 
 
 def metric_of(heroes: Sequence[Hero]) -> MainMetric:
-    """The main metric that a recipe's first hero names, and how its evaluations are called."""
+    """The main metric of a recipe's first hero, and its evaluations' title."""
     hero = heroes[0]
     title, evals = _inside(hero.label), (f"val_{hero.metric}", hero.metric)
     also = (other for other in heroes if other.metric.startswith("val_") and other.better == hero.better)
@@ -76,7 +70,7 @@ class MainMetrics:
         self._known: dict[str, MainMetric] = {"": LOSS}
 
     def of(self, recipe: str) -> MainMetric:
-        """The recipe's first hero; the loss where it names none, or is not there any more."""
+        """The recipe's first hero; the loss where it names none, or is missing."""
         known = self._known.get(recipe)
         if known is None and len(self._known) < MAX_RECIPES:
             known = self._known[recipe] = _looked_up(recipe)

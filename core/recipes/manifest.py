@@ -80,28 +80,28 @@ _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What can be trained, and what its form asks.
+    """A recipe's manifest.
 
     Attributes:
         name: The folder's name; `RunConfig.recipe`.
-        folder: Where `recipe.toml` and the entry file lie.
+        folder: Holds `recipe.toml` and the entry file.
         fields: The recipe's own fields; their values are `RunConfig.options`.
-        defaults: Values of `RunConfig` fields when nothing else is said.
+        defaults: Default values of `RunConfig` fields.
         program: A file that is run as each rank's process and speaks the protocol itself; empty for Rankdeck's own
             rank, which imports `entry`.
         self_contained: The program reads data and keeps weights of its own: no dataset is asked for, this Python
             needs no torch, nothing is merged or exported, and there is no falling back to one device.
         uses: The common fields that mean something to it, for forms; empty: all of them.
-        problem: Why it cannot be used; empty when it can.
-        exports: What its own `export(given)` can make of weights, besides what every run can be exported as.
+        problem: The reason why it cannot be used; empty when it can.
+        exports: Formats of its own `export(given)`, besides those of every run.
         requires: Packages, by the names they are imported by, without which it cannot be trained.
-        check: The file that is asked, before a run is started, what cannot work; empty: none.
+        check: The file that is asked before a run is started; empty: none.
         checks_in_function: It has a function `check(request)`; otherwise it is a program, see `core.recipes.check`.
         own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
         uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
         variants: Other defaults, of common fields and its own, each with the values of fields that bring them.
-        heroes: The figures that its runs' header shows; empty: those of every recipe, or what a script reports.
-        parameters: How large its model is; None: only the model itself knows.
+        heroes: The figures in its runs' header; empty: those of every recipe, or what a script reports.
+        parameters: The formula of its model's size; None: only the model itself knows.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Recipe:
 def recipe_defaults(
     recipe: Recipe, given: Collection[str] = (), chosen: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What a config of this recipe starts from: `RunConfig` fields, and `options` with every field's default.
+    """The defaults of a config of this recipe: `RunConfig` fields, and `options` with every field's default.
 
     Args:
         recipe: A usable recipe.
@@ -150,14 +150,10 @@ def recipe_defaults(
 
 
 def apply_recipe(config: RunConfig, recipe: Recipe) -> RunConfig:
-    """`config` with the recipe's defaults where a field says nothing (None), and its options checked and complete.
+    """`config` with the recipe's defaults where a field is None, and its options checked and complete.
 
     A field with a default of its own (`lr`, `seq_len` …) is never None: a config of a user's own settings is
-    built from `recipe_defaults` instead.
-
-    Raises:
-        ConfigError: An option that it does not have, or with a value that cannot be used; a mode
-            that it cannot be trained in.
+    built from `recipe_defaults` instead. Raises `ConfigError` for an option or mode that the recipe does not have.
     """
     if config.mode != Mode.AUTO:
         check_mode(recipe, config.mode)
@@ -170,11 +166,6 @@ def apply_recipe(config: RunConfig, recipe: Recipe) -> RunConfig:
 
 
 def check_mode(recipe: Recipe, mode: Mode) -> None:
-    """Refuses a mode that a recipe cannot be trained in.
-
-    Raises:
-        ConfigError: Names those that it can be trained in.
-    """
     if mode not in recipe.modes:
         raise ConfigError(
             "mode",
@@ -185,11 +176,7 @@ def check_mode(recipe: Recipe, mode: Mode) -> None:
 
 
 def check_options(recipe: Recipe, options: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-    """The recipe's options, every one of them, checked; text (from ``--set``) is parsed.
-
-    Raises:
-        ConfigError: An option that the recipe does not have (names the nearest), or a value that cannot be used.
-    """
+    """The recipe's options, every one of them, checked; text (from ``--set``) is parsed."""
     specs = {spec.name: spec for spec in recipe.fields}
     for name in options:
         if name not in specs:

@@ -42,11 +42,7 @@ class ManifestError(Exception):
 
 
 def read_fields(tables: object) -> tuple[FieldSpec, ...]:
-    """The fields of these tables.
-
-    Raises:
-        ManifestError: Says what is wrong with which of them.
-    """
+    """The fields of these tables; raises `ManifestError`."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ManifestError("fields must be a list of [[fields]] tables.")
     specs = tuple(_spec(number, table) for number, table in enumerate(tables, 1))
@@ -121,11 +117,7 @@ def names_text(names: Iterable[str]) -> str:
 
 
 def find_difference(path: Path, specs: Sequence[FieldSpec]) -> str:
-    """The first difference between a recipe's class `Options` and its fields.
-
-    Returns:
-        What differs and how to correct it, as sentences; empty if both declare the same.
-    """
+    """The first difference between a recipe's class `Options` and its fields, with its remedy; empty for none."""
     try:
         found = [node for node in ast.parse(decode_utf8(read_all(path))).body if isinstance(node, ast.ClassDef)]
     except SyntaxError as error:

@@ -1,8 +1,8 @@
-"""Code that a run executes and that did not come with Rankdeck: a recipe named by its folder, a program of one's own,
-and settings that lead to code or to files elsewhere, such as environment variables.
+"""Code of a run that did not come with Rankdeck: a recipe named by its folder, a program of one's own, and settings
+that lead to code or to files elsewhere, such as environment variables.
 
-All of it runs with the permissions of the user who resumes. What users start themselves is recorded on this machine,
-in their own data folder and never with the runs; a run that names anything else came from somewhere else.
+All of it runs with the permissions of the user who resumes. Code that users start themselves is recorded in their own
+data folder, never with the runs; a run that names anything else came from somewhere else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OutsideCode:
     """Code, and settings like it, that a run names.
 
     Attributes:
-        lines: What it is, a sentence each, for the resume plan.
+        lines: A sentence on each, for the resume plan.
         in_run_folder: Some of it lies in a run's folder, so it came with the run.
     """
 
@@ -52,7 +52,6 @@ class OutsideCode:
 
     @property
     def text(self) -> str:
-        """All of it, for an error."""
         return " ".join(self.lines)
 
     @property
@@ -61,12 +60,12 @@ class OutsideCode:
         return self.is_known_of(self)
 
     def is_known_of(self, folder: OutsideCode | None) -> bool:
-        """As `is_known`, for what a run's folder names too; the rest is what the person has just given."""
+        """As `is_known`, for what a run's folder names too; the person has just given the rest."""
         named = set(self.keys) & set(folder.keys if folder is not None else ())
         return not named or named <= set(_known())
 
     def remember(self) -> None:
-        """Notes that this person has started it. A disk that refuses costs the note: it is asked about again."""
+        """Records that this person has started it. A disk that refuses costs the record: it is asked about again."""
         known = _known()
         new = [key for key in self.keys if key not in known]
         if not new:
@@ -78,13 +77,11 @@ class OutsideCode:
 
 
 class OutsideCodeError(UsageError):
-    """A run names code or settings that were never started on this machine, and the user has not agreed to them."""
-
     title = "This run was not started here"
 
 
 def outside_code(config: RunConfig) -> OutsideCode | None:
-    """What a run executes, or writes to, beside Rankdeck's own and the person's own recipes; None where nothing is."""
+    """The code and files that a run uses beside Rankdeck's own and the person's own recipes; None for none."""
     parts = [*_code(config), *_variables(config.env)]
     if config.log_file:
         line = f"A copy of the metrics is appended to {config.log_file}."
@@ -104,7 +101,7 @@ def known_batch_file(text: str) -> OutsideCode:
 
 
 def check_accepted(code: OutsideCode, accepted: bool) -> None:
-    """Refuses code that the user has not agreed to run; raises `OutsideCodeError`."""
+    """Raises `OutsideCodeError` for code that the user has not agreed to run."""
     if accepted:
         return
     if code.in_run_folder:
@@ -121,7 +118,7 @@ def check_accepted(code: OutsideCode, accepted: bool) -> None:
 
 
 def known_code_file() -> Path:
-    """Where this person's record is: never with the runs, which may have come from another person."""
+    """This person's record, never with the runs, which may have come from another person."""
     return data_folder() / FILE_NAME
 
 

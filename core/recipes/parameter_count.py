@@ -1,7 +1,7 @@
-"""Parameter counts: how large the model is that a recipe would train with given settings, found without its weights.
+"""Parameter counts: the size of the model that a recipe would train with given settings, found without its weights.
 
-A recipe says it by a function `build_model(request)` in its train.py. The probe of the estimate calls it first
-(`core.measure.estimate.probe`), on PyTorch's meta device, where a model has shapes and no memory.
+A recipe's `build_model(request)` makes it. The probe of the estimate calls that first (`core.measure.estimate.probe`),
+on PyTorch's meta device, where a model has shapes and no memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ParameterCount:
 
     Attributes:
         total: All parameters; one that two layers share counts once.
-        trained: Those that training changes: with LoRA only a few.
+        trained: With LoRA only a few.
     """
 
     total: Whole
@@ -28,7 +28,7 @@ class ParameterCount:
 
 
 def read_count(values: Mapping[str, Any]) -> ParameterCount | None:
-    """The count in a program's answer; None where it says none."""
+    """The count in a program's answer; None for none."""
     try:
         return read_record(ParameterCount, values) if values else None
     except RecordError:

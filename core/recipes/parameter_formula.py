@@ -1,6 +1,6 @@
-"""Parameter formulas: how large a recipe's model is, from its settings alone and within a millisecond. Pure.
+"""Parameter formulas: the size of a recipe's model, from its settings alone and within a millisecond. Pure.
 
-`recipe.toml` says it, for a first verdict on memory long before a process could build the model::
+`recipe.toml` has it, for a first verdict on memory long before a process could build the model::
 
     [parameters]
     weights_of = "model"                       # optional: a setting that may name a folder with trained weights
@@ -37,12 +37,12 @@ class FormulaError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ParameterFormula:
-    """What `[parameters]` says.
+    """A `[parameters]` table.
 
     Attributes:
         terms: Factors of each product, with the conditions under which it counts.
         weights_of: A setting that may name a folder with weights; where it does, those are counted.
-        frozen_when, half_when: Under which conditions weights are not trained, and take two bytes.
+        frozen_when, half_when: Conditions under which weights are not trained, and take two bytes.
     """
 
     terms: tuple[tuple[tuple[str | float, ...], Conditions], ...] = ()
@@ -53,7 +53,7 @@ class ParameterFormula:
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """A model's size as its formula has it.
+    """A model's size by its formula.
 
     Attributes:
         count: Its parameters; of one that is adapted, `trained` is 0, the least there can be.
@@ -89,7 +89,7 @@ def read_formula(table: object) -> ParameterFormula | None:
 
 
 def model_size(formula: ParameterFormula | None, config: RunConfig) -> ModelSize | None:
-    """How large the model of these settings is; None where the formula does not say."""
+    """The size of the model of these settings; None where the formula does not say."""
     if formula is None:
         return None
     values: dict[str, Any] = {**config.sorted_values()[0], **config.options}
@@ -132,7 +132,7 @@ def _product(factors: tuple[str | float, ...], values: Mapping[str, Any]) -> flo
 
 
 def _in_folder(folder: str) -> int | None:
-    """The weights in a folder's safetensors files, from their headers; None where there are none."""
+    """The weights in a folder's safetensors files, from their headers; None for none."""
     try:
         files = sorted(Path(folder).expanduser().glob("*.safetensors")) if folder.strip() else []
         return sum(map(_in_file, files)) if files else None

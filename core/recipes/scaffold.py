@@ -1,4 +1,4 @@
-"""Starts a recipe of the person's own: a folder with a form and forty lines that train at once, in every mode.
+"""Starts a recipe of one's own: a folder with a form and forty lines that train at once, in every mode.
 
 `docs/recipes.md` shows the very same text.
 """
@@ -92,18 +92,11 @@ def main(run: Run) -> None:  # on every rank: data, model, loss; the rest is the
 
 
 def new_recipe(name: str, folder: Path | None = None) -> Path:
-    """Makes a recipe's folder, whole or not at all.
+    """Makes a recipe's folder, whole or not at all, and returns it.
 
     Args:
-        name: What it is called.
+        name: Raises `UsageError` where it is taken or no recipe can have it.
         folder: The folder of recipes to put it in; None: `core.recipes.catalog.user_recipes_folder`.
-
-    Returns:
-        The recipe's own folder.
-
-    Raises:
-        UsageError: A name that no recipe can have, that is taken, or a folder that is there already.
-        PreflightError: The disk refuses.
     """
     parent = user_recipes_folder() if folder is None else folder.expanduser().absolute()
     check_name(name)
@@ -128,7 +121,6 @@ def new_recipe(name: str, folder: Path | None = None) -> Path:
 
 
 def check_name(name: str) -> None:
-    """Refuses what cannot be a recipe's name, on any system."""
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise _refused(
             f"{name!r} cannot be a recipe's name: it begins with a small letter, then come small letters a to z, "

@@ -1,7 +1,6 @@
 """Settings of the recipe `script`, checked: program, interpreter and arguments.
 
-Its options are texts, since forms, flags and files hold those. `core.config.arguments` reads a line of arguments alike
-on every platform.
+Its options are texts, since forms, flags and files hold those.
 """
 
 from __future__ import annotations
@@ -54,25 +53,20 @@ class UserScript:
 
     @property
     def name(self) -> str:
-        """What to call it: the file's name or the module's."""
+        """The file's name or the module's."""
         return Path(self.target[0]).name if len(self.target) == 1 else self.target[1]
 
     @property
     def project_folders(self) -> tuple[Path, ...]:
-        """Where the person's own code lies: the script's folder and the one it runs in, links followed as well."""
+        """Folders of the person's own code: the script's and the one it runs in, links followed as well."""
         found = [self.folder, *(Path(target).parent for target in self.target if len(self.target) == 1)]
         return tuple(dict.fromkeys([*found, *(folder.resolve() for folder in found)]))
 
 
 def read_script(options: Mapping[str, FieldValue], environment: Mapping[str, str] | None = None) -> UserScript:
-    """The program that a run's options name.
+    """The program that a run's options name; raises `ConfigError` for a missing script, interpreter or folder.
 
-    Args:
-        options: The recipe's.
-        environment: The run's variables (`RunConfig.env`).
-
-    Raises:
-        ConfigError: Script, interpreter or folder is not there, or a line of words cannot be read; names the option.
+    `environment` has the run's variables (`RunConfig.env`).
     """
     script, module = _text(options, "script"), _text(options, "module")
     if bool(script) == bool(module):
@@ -108,11 +102,9 @@ def read_script(options: Mapping[str, FieldValue], environment: Mapping[str, str
 
 
 def with_absolute_places(options: Mapping[str, FieldValue], folders: Sequence[Path]) -> dict[str, FieldValue]:
-    """The options with script, interpreter and folder made absolute: a run's host lives somewhere else.
+    """The options with script, interpreter and folder made absolute: a run's host lives in another folder.
 
-    Args:
-        options: The recipe's.
-        folders: Where relative ones may lie; the first in which there is one counts.
+    Relative ones may lie in any of `folders`; the first in which there is one counts.
     """
     found = dict(options)
     for name in ("script", "working_directory", "python"):
@@ -161,16 +153,12 @@ def plain(name: str) -> str:
 
 
 def charts_text(charts: Mapping[str, str]) -> str:
-    """What `parse_charts` reads back."""
+    """The inverse of `parse_charts`."""
     return ", ".join(f"{printed}={chart}" for printed, chart in charts.items())
 
 
 def parse_charts(text: str) -> dict[str, str]:
-    """``"train_loss=loss, acc1=accuracy, foo=-"`` as printed name (as `plain` gives it) → chart.
-
-    Raises:
-        ConfigError: A part of it is not of that form.
-    """
+    """``"train_loss=loss, acc1=accuracy, foo=-"`` as printed name (as `plain` gives it) → chart."""
     charts: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
         printed, equals, chart = (piece.strip() for piece in part.partition("="))

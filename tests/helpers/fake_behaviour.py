@@ -53,8 +53,6 @@ class Behaviour:
         val_loss: The validation loss that it reports.
         val_losses: That of each evaluation, in their order; the last one stays.
         ballast: Bytes of a file that it adds to each of its parts.
-        merge_every: Chunks between merge rounds, in independent mode.
-        merge_s: How long a merge takes.
         wait_s: What it reports of each step that it waited for other ranks; None reports nothing of it.
         flood: Further metrics lines with each step.
         raw: Lines sent as they are, once, after the first step.
@@ -82,8 +80,6 @@ class Behaviour:
     val_loss: float = 2.0
     val_losses: list[float] = field(default_factory=list)
     ballast: int = 0
-    merge_every: int = 0
-    merge_s: float = 0.0
     wait_s: float | None = None
     flood: int = 0
     raw: list[str] = field(default_factory=list)

@@ -34,7 +34,6 @@ from core.protocol.messages import (
     Grant,
     Merge,
     MergeDone,
-    MergeReady,
     Message,
     Phase,
     Position,
@@ -171,7 +170,6 @@ class FakeRank:
             self.connection.expect_close()
         self.inbox = Inbox(self.connection.inbox)
         self.step = 0
-        self.merges = 0
         self.failing_commits = self.does.failing_commits
         self.group = ReplicaGroup(self._claim)
         self._sending = threading.Lock()
@@ -234,7 +232,7 @@ class FakeRank:
         own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"
         state = json.loads((own if own.exists() else folder / "rank0.json").read_text(encoding="utf-8"))
         self.step, self.group.samples_seen, self.group.weights = state["step"], state["samples_seen"], state["weights"]
-        self.group.chunks_done, self.merges = state["chunks_done"], state["merges"]
+        self.group.chunks_done = state["chunks_done"]
         self.step = start.step
         if start.samples_seen is not None:
             self.group.samples_seen = start.samples_seen
@@ -257,12 +255,6 @@ class FakeRank:
                 self._commit("best", surely=True)
             elif wish == 1 or (self.does.commit_every and self.step % self.does.commit_every == 0):
                 self._commit("asked" if wish else "steps", surely=self.does.commits_all)
-            if self._merge_is_due():
-                self.send(MergeReady(self.merges + 1, self.step))
-                due = self.merges + 1
-                self._serve(lambda due=due: self.merges >= due or self.inbox.stop_asked)
-                if self.inbox.stop_asked:
-                    return False
         return True
 
     @property
@@ -282,10 +274,6 @@ class FakeRank:
 
     def _may_stop(self) -> bool:
         return self.inbox.stop_asked and self.does.hang_at != "stop"
-
-    def _merge_is_due(self) -> bool:
-        every = self.does.merge_every
-        return bool(every) and self.independent and self.group.chunks_done // every > self.merges
 
     def _report(self, grant: Grant) -> None:
         loss = 4.0 / (1.0 + self.step / 10)
@@ -316,22 +304,16 @@ class FakeRank:
             if self.inbox.commit_asked:
                 self._commit("asked", surely=True)
             while self.inbox.orders:
-                order = self.inbox.orders.popleft()
-                if isinstance(order, Merge):
-                    self._merge(order)
-                else:
-                    self.merges = order.round
-                    self.group.weights = Path(order.path).read_text(encoding="utf-8")
+                self._merge(self.inbox.orders.popleft())
 
     def _merge(self, order: Merge) -> None:
-        time.sleep(self.does.merge_s)
         self.misbehave("merge")
         folder = Path(order.folder)
         losses = {f"rank {r}": read_behaviour(self.run_dir, r).val_loss for r in range(self.world_size)}
         best = min(range(self.world_size), key=lambda r: losses[f"rank {r}"])
         weights = (folder / f"weights_rank{best}.safetensors").read_text(encoding="utf-8")
         (folder / "merged.safetensors").write_text(weights, encoding="utf-8")
-        self.send(MergeDone(order.round, order.checkpoint, "merged.safetensors", f"rank {best}", losses))
+        self.send(MergeDone(order.checkpoint, "merged.safetensors", f"rank {best}", losses))
 
     # committing
 
@@ -360,7 +342,7 @@ class FakeRank:
     def _part(self) -> dict[str, str]:
         state = {
             "step": self.step, "samples_seen": self.group.samples_seen, "weights": self.group.weights,
-            "chunks_done": self.group.chunks_done, "merges": self.merges,
+            "chunks_done": self.group.chunks_done,
         }  # fmt: skip
         files = {f"rank{self.rank}.json": json.dumps(state)}
         if self.independent:

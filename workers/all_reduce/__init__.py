@@ -1,12 +1,10 @@
 """All-reduce of gradients: through shared memory on one machine, else over gloo or NCCL.
 
-`choose_all_reduce` measures and decides; what it returns registers itself with DDP:
-
-    all_reduce = choose_all_reduce(group, place, model_bytes, wanted="auto")
-    ddp = DistributedDataParallel(model)
-    all_reduce.register(ddp)
-    …
-    all_reduce.close()
+all_reduce = choose_all_reduce(group, place)
+ddp = DistributedDataParallel(model)
+all_reduce.register(ddp)
+…
+all_reduce.close()
 """
 
 from workers.all_reduce.choice import GradientAllReduce, choose_all_reduce

@@ -21,9 +21,7 @@ Event: Final[Any] = torch.cuda.Event
 class CudaStaging:
     """Pinned memory and a stream for one device, used by one thread at a time.
 
-    Args:
-        device: The CUDA device that the tensors live on.
-        reduce: Sums a CPU tensor in place over all ranks: the tensor, the factor, which slice it is.
+    `reduce` sums a CPU tensor in place over all ranks: the tensor, the factor, the slice's number.
     """
 
     def __init__(self, device: torch.device, reduce: Callable[[Tensor, float, int], None]) -> None:

@@ -1,8 +1,8 @@
 """DDP communication hook: averages each bucket of gradients through a function that sums in place, on a thread.
 
-DDP calls the hook for each bucket once all its gradients are there, in the same order on every rank. Buckets go to a
-thread, so that they are all-reduced while the backward pass computes the next ones. With the last bucket nothing is
-left to compute: the training thread waits there, and there it gets what went wrong, as the very exception.
+DDP calls the hook for each bucket once all its gradients are there, in the same order on every rank. The thread sums
+them while the backward pass computes the next ones. With the last bucket the training thread waits, and gets what went
+wrong as the very exception.
 """
 
 # No `from __future__ import annotations`: DDP compares the hook's annotations with types, not with their names.
@@ -35,15 +35,10 @@ class _Job:
 
 
 class BucketAllReduce:
-    """Takes DDP's buckets, one after another, and gives back their mean over the ranks.
+    """Averages DDP's buckets over the ranks, one after another.
 
-    Args:
-        reduce: What sums them.
-        device: Where the gradients are.
-        factor: What every rank's part counts; 1 / ranks makes the mean.
-
-    Attributes:
-        sync_wait_s: How long the all-reduce took in the last step after this rank's last gradient was there.
+    `factor` scales every rank's part; 1 / ranks makes the mean. `sync_wait_s`: seconds of the last step's all-reduce
+    after this rank's last gradient.
     """
 
     def __init__(self, reduce: Reduce, device: torch.device, factor: float) -> None:
@@ -58,14 +53,9 @@ class BucketAllReduce:
         self.sync_wait_s: float | None = None
 
     def all_reduce(self, tensor: Tensor, last: bool) -> torch.futures.Future[Tensor]:
-        """Has one bucket averaged, in place.
+        """Averages one contiguous bucket in place; with the `last` of a step it waits for all of them.
 
-        Args:
-            tensor: The bucket, contiguous.
-            last: Nothing is computed after it, so the all-reduce is awaited here.
-
-        Raises:
-            PeerLostError, PeerSilentError: Another rank is gone.
+        Raises `PeerLostError` or `PeerSilentError` where another rank is gone.
         """
         if self._failure is not None:
             raise self._failure
@@ -86,7 +76,7 @@ class BucketAllReduce:
         return job.future
 
     def close(self) -> None:
-        """Ends the thread. What waits for other ranks has to be told to stop before (`PeerWatch.close`)."""
+        """Ends the thread; a wait for other ranks has to be ended before (`PeerWatch.close`)."""
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join(JOIN_S)
@@ -108,13 +98,13 @@ class BucketAllReduce:
         self._jobs.put(job)
 
     def _note_ready(self, job: _Job) -> None:
-        """This rank has all its gradients: from here on it waits, for other ranks or for their gradients to travel."""
+        """Notes that this rank has all its gradients: from here on it waits, for other ranks or for the transfer."""
         if job.ready is not None:
             job.ready.synchronize()
         self._ready_at = time.perf_counter()
 
     def _await_all(self) -> None:
-        """Bounded, because every waiting for another rank is."""
+        """Waits for the thread; bounded, because every wait for another rank is."""
         with self._changed:
             while self._waiting:
                 self._changed.wait(1.0)
@@ -129,7 +119,7 @@ class BucketAllReduce:
                 self._changed.notify_all()
 
     def _work(self, job: _Job) -> None:
-        """One bucket. Whatever goes wrong is kept for the training thread; the future is fulfilled in any case."""
+        """Averages one bucket. An error is kept for the training thread; the future is fulfilled in any case."""
         try:
             if self._failure is None:
                 self._average(job)

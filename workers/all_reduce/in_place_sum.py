@@ -2,11 +2,10 @@
 
 DDP puts its gradients into the same buckets in every step. Once a bucket has come a second time, all ranks move theirs
 into shared memory (`shared_arena`). From then on each rank adds up one shard of all ranks' buckets and writes the sum
-into all of them, so main memory is read once and written once. Until then, and where it cannot be, slices go through
-slots (`shared_all_reduce`).
+into all of them. Until then, and where it cannot be, slices go through slots (`shared_all_reduce`).
 
-Ranks wait for each other twice. First each offers what it knows of the bucket: new, known, or shared and under which
-number. So all take the same way, whatever one of them forgot. Sums have the same bits either way.
+Ranks first offer what they know of the bucket: new, known, or shared and under which number. So all take the same way,
+whatever one of them forgot. Sums have the same bits either way.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class _Bucket:
     """One of a step's buckets.
 
     Attributes:
-        tensor: As it was last seen; held, so that no other tensor gets its place in memory.
+        tensor: The newest one; held, so that no other tensor gets its place in memory.
         shared: All ranks' tensors, flat, in the order of ranks; empty: they are not shared.
-        number: Under which all ranks know it: `_NEW`, `_KNOWN`, or a number from `_FIRST_SHARED` on.
+        number: The same on all ranks: `_NEW`, `_KNOWN`, or a number from `_FIRST_SHARED` on.
     """
 
     tensor: Tensor
@@ -47,7 +46,6 @@ class _Bucket:
     number: int = _KNOWN
 
     def is_of(self, tensor: Tensor) -> bool:
-        """Whether that tensor shows the same memory."""
         known = self.tensor
         return (known.data_ptr(), known.numel(), known.dtype) == (tensor.data_ptr(), tensor.numel(), tensor.dtype)
 
@@ -56,13 +54,13 @@ class InPlaceSum:
     """Sums tensors that come again and again; all ranks call it with the same sizes, dtypes and places, in one order.
 
     Args:
-        slots: The way for tensors that are not shared.
+        slots: For tensors that are not shared.
         header: The arena's, with the ranks' counters.
         rank, ranks: This rank's place among 2 to 8.
         watch: Waits for the others.
 
     Attributes:
-        problem: Why nothing is shared in place; empty as long as nothing stood in the way.
+        problem: The reason why nothing is shared in place; empty for none.
     """
 
     def __init__(self, slots: SharedAllReduce, header: memoryview, rank: int, ranks: int, watch: PeerWatch) -> None:
@@ -76,14 +74,11 @@ class InPlaceSum:
 
     @property
     def shared(self) -> int:
-        """How many buckets are summed where they lie."""
+        """The number of buckets that are summed where they lie."""
         return sum(bool(bucket.shared) for bucket in self._buckets.values())
 
     def sum(self, tensor: Tensor, factor: float, place: int) -> None:
-        """Replaces `tensor` by the sum over all ranks of `factor` times theirs.
-
-        `place` is which of a step's tensors it is. The rest, and what is raised, is as for `SharedAllReduce.sum`.
-        """
+        """As `SharedAllReduce.sum`; `place` is the tensor's number in its step."""
         if tensor.numel() == 0 or not tensor.is_contiguous():  # the same on all ranks
             self._slots.sum(tensor, factor)
             return
@@ -100,7 +95,7 @@ class InPlaceSum:
             self._buckets[place] = self._share(tensor) if together == _KNOWN else _Bucket(tensor)
 
     def forget(self) -> None:
-        """Lets go of all tensors; all ranks at the same time."""
+        """Releases all tensors; all ranks at the same time."""
         self._buckets.clear()
 
     def _agree(self, number: int) -> int:

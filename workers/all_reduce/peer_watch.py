@@ -1,4 +1,4 @@
-"""Waiting for another rank's word in shared memory: short when it comes soon, cheap when late, bounded when never."""
+"""Waits for other ranks' words in shared memory: short for a quick one, cheap for a late one, bounded for none."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ give_core_away: Final[Callable[[], None]] = getattr(os, "sched_yield", None) or 
 
 
 class State(IntEnum):
-    """What a rank says of itself in the header."""
-
     TRAINING = 0
     LEFT = 1
     FAILED = 2
@@ -44,24 +42,15 @@ class Word(IntEnum):
 
 
 class PeerSilentError(RankdeckError):
-    """Another rank lives but does not come to the all-reduce."""
-
     title = "Another device does not answer"
 
 
 class AllReduceClosedError(Exception):
-    """The all-reduce was closed while a thread of this rank waited in it."""
+    pass
 
 
 class PeerWatch:
-    """Waits for counters of the other ranks.
-
-    Args:
-        header: The arena's, with the ranks' counters.
-        rank: This rank.
-        processes: Every rank's process.
-        timeout_s: How long a rank that lives may keep the others waiting.
-    """
+    """Waits for counters of the other ranks; `timeout_s`: how long a rank that lives may keep the others waiting."""
 
     def __init__(self, header: memoryview, rank: int, processes: Sequence[ProcessId], timeout_s: float) -> None:
         self._header = header
@@ -74,16 +63,14 @@ class PeerWatch:
         self._header[self._rank * LINE_COUNTERS + Word.STATE] = int(state)
 
     def close(self) -> None:
-        """Ends a waiting in another thread of this rank."""
+        """Ends a wait in another thread of this rank."""
         self._closed = True
 
     def wait(self, peer: int, word: int, target: int) -> None:
         """Returns once the peer's word has reached the target.
 
-        Raises:
-            PeerLostError: The peer ended, failed or left before.
-            PeerSilentError: It took longer than `timeout_s`.
-            AllReduceClosedError: `close` was called.
+        Raises `PeerLostError` where the peer ended, failed or left before, `PeerSilentError` after `timeout_s`, and
+        `AllReduceClosedError` after `close`.
         """
         header, place = self._header, peer * LINE_COUNTERS + word
         for _ in range(SPINS):

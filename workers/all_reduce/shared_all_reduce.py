@@ -1,26 +1,18 @@
 """All-reduce through shared memory: the sum of a tensor over all ranks of one machine, in place.
 
-A tensor goes through in slices that stay in a core's cache, so main memory is read once and written once. Each rank has
-a few slots in the arena; a slice fills one slot.
+A tensor goes through in slices that stay in a core's cache. Each rank has a few slots in the arena; a slice fills one.
+Two ranks: each puts its slice into its slot and adds the other's to its own. That moves as many bytes as a
+reduce-scatter with gather, with half the waits. Three and more: each slice is cut into one shard a rank. A rank puts
+the others' shards into its slot, adds up its own shard from all slots, leaves the sum there, and takes the others'.
 
-Two ranks: each puts its slice into its slot and adds the other's to its own. That moves as many bytes between the
-cores as a reduce-scatter with gather, with half the waits. Three and more: each slice is cut into one shard a rank. A
-rank puts the others' shards into its slot, adds up its own shard from all slots, leaves the sum there, and takes the
-others'.
-
-Sums are taken in the order of ranks everywhere, so all ranks hold the same bits afterwards. With two ranks they are
-those of gloo, too. A run that was stopped and resumed ends with the same weights because of that.
+Sums are taken in the order of ranks everywhere, so all ranks hold the same bits afterwards; with two ranks those of
+gloo. A run that was stopped and resumed ends with the same weights because of that.
 
 Why no locks: a rank writes data first and its counter afterwards, the others read the counter first. x86-64 keeps both
 orders between cores (Intel SDM vol. 3A, 9.2.2; AMD APM vol. 2, 7.2), an aligned 64-bit store is never seen in half, and
 `memcpy` ends its streaming stores with a fence. Other processors promise less: `refusal` names them.
 
-How far ranks run apart: each does what is next for its oldest slice, as soon as the others are ready for it; until then
-it puts further slices into free slots, and it waits only when all are taken. On a quiet machine that is a slice or two;
-where programs take turns on the cores, a rank that has one continues by itself for as long as there are slots.
-
-Measured on two cores, through slots: 64 KiB in 0.053 ms, 22.8 times as fast as gloo; 1 MiB 5.6 times; 25 MiB 2.1 times
-(docs/decisions/0011, docs/benchmarks.md). `in_place_sum` is faster still, for tensors that come again.
+A rank works ahead while it has free slots, and waits only when all are taken (docs/decisions/0011, docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -47,7 +39,7 @@ SLOTS: Final = 8
 
 
 def refusal(ranks: int) -> str | None:
-    """Why this machine cannot sum through shared memory; None: it can."""
+    """The reason why this machine cannot sum through shared memory; None for none."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return f"the processor is {platform.machine()}, whose memory order is not x86-64's"
     if not 2 <= ranks <= MAX_RANKS:
@@ -56,10 +48,10 @@ def refusal(ranks: int) -> str | None:
 
 
 def library(dtype: torch.dtype) -> Any:
-    """NumPy or torch, whose `add` and `multiply` take the same arguments: what computes on slices of that dtype.
+    """NumPy or torch, whose `add` and `multiply` take the same arguments, for slices of a dtype.
 
     NumPy starts a loop in a quarter of the time that torch takes, which is a fifth of what a slice takes. It has no
-    bfloat16, and its float16 is not vectorised. Both let go of the interpreter lock, so the training thread runs on.
+    bfloat16, and its float16 is not vectorised. Both release the interpreter lock, so the training thread runs on.
     """
     return torch if dtype in (torch.float16, torch.bfloat16) else np
 
@@ -69,7 +61,7 @@ def operand(tensor: Tensor, do: Any) -> Any:
 
 
 def split_factor(dtype: torch.dtype, factor: float) -> tuple[float, float]:
-    """What to multiply each rank's part with, and what the sum; one of them is 1.
+    """Factors for each rank's part and for the sum; one of them is 1.
 
     The sum is in the cache anyway, so it is scaled last; float16 would overflow until then.
     """
@@ -88,35 +80,25 @@ class SharedAllReduce:
         arena: At least `arena_bytes(ranks)` of shared memory.
         rank, ranks: This rank's place among 2 to 8.
         watch: Waits for the others.
-        wire: None keeps the dtype; `torch.bfloat16` sends float32 in half the bytes (rounded once on the way, with
-            more than two ranks once more on the way back).
     """
 
-    def __init__(
-        self, arena: SharedArena, rank: int, ranks: int, watch: PeerWatch, wire: torch.dtype | None = None
-    ) -> None:
+    def __init__(self, arena: SharedArena, rank: int, ranks: int, watch: PeerWatch) -> None:
         self._arena, self._watch = arena, watch
         self._rank, self._ranks = rank, ranks
         self._peers = [peer for peer in range(ranks) if peer != rank]
-        self._wire = wire
         self._header = arena.header
         self._done = 0
         self._views: dict[torch.dtype, list[list[Any]]] = {}
-        self._scratch = torch.empty(SLICE_BYTES // 2, dtype=torch.float32) if wire else None
         start, size = self._slot_place(rank, 0), SLOTS * SLICE_BYTES
         arena.view(torch.uint8, start, size).zero_()  # so that no all-reduce waits for page faults
 
     def sum(self, tensor: Tensor, factor: float = 1.0) -> None:
-        """Replaces `tensor` by the sum over all ranks of `factor` times theirs.
+        """Replaces `tensor` by the sum over all ranks of `factor` times theirs; raises as `PeerWatch.wait`.
 
         Args:
-            tensor: On the CPU, of any shape; float32, float64, float16, bfloat16, int64 or int32.
+            tensor: On the CPU; float32, float64, float16, bfloat16, int64 or int32. Others raise `TypeError`.
             factor: 1 / ranks makes the mean. To float16 it is applied before the sum, as DDP does, so that nothing
-                overflows; to all else afterwards, which for powers of two gives the same bits.
-
-        Raises:
-            PeerLostError, PeerSilentError: Another rank is gone; nothing can be summed any more.
-            TypeError: A dtype that cannot be summed, or integers with a factor.
+                overflows; to all else afterwards, which for powers of two gives the same bits. None for integers.
         """
         if tensor.device.type != "cpu" or tensor.dtype not in _SUMMED:
             raise TypeError(f"cannot sum {tensor.dtype} on {tensor.device} through shared memory")
@@ -124,9 +106,7 @@ class SharedAllReduce:
             raise TypeError(f"cannot scale {tensor.dtype}")
         plain = tensor.detach()
         flat = plain.reshape(-1)
-        wire = self._wire if flat.dtype == torch.float32 else None
-        kind = _Pairs if self._ranks == 2 else _Shards
-        steps = kind(self, flat, factor, wire)
+        steps = (_Pairs if self._ranks == 2 else _Shards)(self, flat, factor)
         while steps.finished < steps.count:
             steps.advance()
         self._done += steps.count
@@ -150,22 +130,21 @@ class SharedAllReduce:
 class _Steps(ABC):
     """What happens to the slices of one tensor; `published` and `finished` count those that are that far."""
 
-    def __init__(self, owner: SharedAllReduce, flat: Tensor, factor: float, wire: torch.dtype | None) -> None:
-        self._do = torch if wire else library(flat.dtype)
+    def __init__(self, owner: SharedAllReduce, flat: Tensor, factor: float) -> None:
+        self._do = library(flat.dtype)
         self._flat, self._size = operand(flat, self._do), flat.numel()
         self._early, self._late = split_factor(flat.dtype, factor)
-        self._slots = owner.slots(wire or flat.dtype, self._do)
-        self._per = SLICE_BYTES // (wire or flat.dtype).itemsize
+        self._slots = owner.slots(flat.dtype, self._do)
+        self._per = SLICE_BYTES // flat.dtype.itemsize
         self._first = owner._done
         self._rank, self._ranks, self._peers = owner._rank, owner._ranks, owner._peers
         self._header, self._wait = owner._header, owner._watch.wait
-        self._scratch = owner._scratch if wire else None
         self.count = -(-self._size // self._per)
         self.published = self.finished = 0
 
     @abstractmethod
     def advance(self) -> None:
-        """One step of one slice, of the oldest that can be done; waits when there is none."""
+        """Does one step of the oldest slice that is ready; waits when there is none."""
 
     def _view(self, number: int) -> tuple[Any, int]:
         start = number * self._per
@@ -176,13 +155,13 @@ class _Steps(ABC):
         return self._slots[rank][(self._first + number) % SLOTS]
 
     def _say(self, word: int, number: int) -> None:
-        """This rank is done with that step of that slice."""
+        """Publishes that this rank has done that step of that slice."""
         # After the data, in program order: on x86-64 no core sees this store before those (module docstring). Counters
         # only grow, over all tensors, so a value is never taken for that of an earlier slice in the same slot.
         self._header[self._rank * LINE_COUNTERS + word] = self._first + number + 1
 
     def _behind(self, word: int, number: int) -> int:
-        """A peer that is not yet done with that step of that slice; -1: all are."""
+        """A peer that has not yet done that step of that slice; -1 for none."""
         target = self._first + number + 1
         for peer in self._peers:
             if self._header[peer * LINE_COUNTERS + word] < target:
@@ -190,7 +169,7 @@ class _Steps(ABC):
         return -1
 
     def _can_publish(self) -> bool:
-        """There is another slice, and a slot that no rank reads any more."""
+        """Whether there is another slice, and a slot that no rank reads any more."""
         number = self.published
         ahead = number - self.finished
         # This rank has finished the slice that filled this slot before, and so have all peers: none reads it now.
@@ -229,10 +208,7 @@ class _Pairs(_Steps):
     def _add_other(self, number: int) -> None:
         view, size = self._view(number)
         other = self._peers[0]
-        if self._scratch is not None:  # both slots, so that both ranks add the same rounded numbers
-            view.copy_(self._slot(0, number)[:size])
-            view.add_(self._scratch[:size].copy_(self._slot(1, number)[:size]))
-        elif other == 0:
+        if other == 0:
             self._do.add(self._slot(other, number)[:size], view, out=view)
         else:
             self._do.add(view, self._slot(other, number)[:size], out=view)
@@ -289,18 +265,11 @@ class _Shards(_Steps):
         self._say(Word.REDUCED, number)
 
     def _add_up(self, given: Sequence[Any], result: Any, view: Any) -> None:
-        if self._scratch is None:
-            self._do.add(given[0], given[1], out=result)
-            for more in given[2:]:
-                self._do.add(result, more, out=result)
-            if self._late != 1.0:
-                self._do.multiply(result, self._late, out=result)
-        else:  # in float32, rounded once
-            total = self._scratch[: view.numel()]
-            total.copy_(given[0])
-            for more in given[1:]:
-                total.add_(more)
-            result.copy_(total.mul_(self._late))
+        self._do.add(given[0], given[1], out=result)
+        for more in given[2:]:
+            self._do.add(result, more, out=result)
+        if self._late != 1.0:
+            self._do.multiply(result, self._late, out=result)
         view[:] = result
 
     def _gather(self, number: int) -> None:

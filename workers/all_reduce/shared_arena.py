@@ -1,13 +1,10 @@
 """Shared memory that all ranks of a run see, and of which nothing can be left behind.
 
-Linux: a memory file without a name in any folder (`memfd_create`). Rank 0 makes it, the others open it through
-`/proc/<pid>/fd/<number>`, rank 0 closes the number. There is no moment at which killing every rank leaves something in
-`/dev/shm`, and the size of `/dev/shm` (64 MB in many containers) does not matter.
-
-Windows: a file mapping with a random name, which lives as long as a process has it open.
-
-`multiprocessing.shared_memory` gives the same memory with a name in `/dev/shm`. On Python 3.11 and 3.12 it starts a
-tracker process in every rank, which takes the memory away from the others when one rank ends.
+Linux: a memory file without a name in any folder (`memfd_create`), which the others open through
+`/proc/<pid>/fd/<number>`. So a kill leaves nothing in `/dev/shm`, whose size (64 MB in many containers) does not
+matter. Windows: a file mapping with a random name, which lives as long as a process has it open. Not
+`multiprocessing.shared_memory`: it has a name in `/dev/shm`, and on Python 3.11 and 3.12 its tracker process takes the
+memory away from the others when one rank ends.
 
 Layout: a page of 64-bit words, 128 bytes for each rank (two cache lines, so that no rank's writing slows another's),
 then the ranks' slots.
@@ -33,11 +30,11 @@ _NO_MANAGER: Final = b"no_manager"  # torch's own word for it under Windows
 
 
 class ShareError(Exception):
-    """This tensor cannot be shared, or that address not be opened; the text says why."""
+    pass
 
 
 def refusal(needed_bytes: int) -> str | None:
-    """Why not to ask for `needed_bytes`; None: it can be asked for.
+    """The reason against sharing `needed_bytes`; None for none.
 
     A file in `/dev/shm` may be made larger than there is room, and the first touch of what is too much ends the
     process. Containers often have 64 MB.
@@ -57,12 +54,8 @@ def refusal(needed_bytes: int) -> str | None:
 def share(tensor: Tensor) -> str:
     """Moves a CPU tensor's storage into shared memory; its address for `attach`, at most `ADDRESS_BYTES` of ASCII.
 
-    Everything that shows the tensor stays where it is: DDP's buckets keep their views, parameters gradients. torch
-    does the moving, as for `torch.multiprocessing`. Linux: a file in `/dev/shm`, whose name torch takes away again
-    before a byte is in it; others open it through `/proc/<pid>/fd/<number>`. Windows: a file mapping.
-
-    Raises:
-        ShareError: It cannot be moved; it is as it was.
+    Views of the tensor stay valid: DDP's buckets, parameters' gradients. torch does the moving, as for
+    `torch.multiprocessing`. Raises `ShareError` where it cannot be moved; it is then as it was.
     """
     storage: Any = tensor.untyped_storage()
     try:
@@ -76,14 +69,9 @@ def share(tensor: Tensor) -> str:
 
 
 def attach(address: str, like: Tensor) -> Tensor:
-    """A tensor that shows the memory behind an address.
+    """A tensor over the memory at an address that `share` gave in another process, which still has its tensor.
 
-    Args:
-        address: What `share` gave in another process, which still has its tensor.
-        like: A tensor of the same size, dtype and place in its storage as the one that was shared.
-
-    Raises:
-        ShareError: It is not there, or is something else.
+    `like` has the size, dtype and place in its storage of the shared one. Raises `ShareError` where it is not there.
     """
     try:
         storage = _open(address)
@@ -124,19 +112,14 @@ _WINDOWS_PREFIX: Final = "Local\\rankdeck-"
 
 
 class ArenaError(Exception):
-    """There can be no shared memory among these ranks; the text says why."""
+    pass
 
 
 class SharedArena:
     """Memory shared by all ranks.
 
-    Args:
-        memory: The mapping.
-        nonce: A random number that stands in the header, to recognise the memory by.
-        descriptor: The open file behind it; None when there is none (any more).
-
-    Attributes:
-        header: Its first page as signed 64-bit numbers. A write is one aligned store.
+    `header` is its first page as signed 64-bit numbers; a write is one aligned store. `nonce` is a random number in the
+    header by which the memory is recognised.
     """
 
     def __init__(self, memory: mmap.mmap, nonce: int, descriptor: int | None = None) -> None:
@@ -149,12 +132,7 @@ class SharedArena:
 
     @classmethod
     def make(cls, size_bytes: int) -> SharedArena:
-        """New memory, all zeros.
-
-        Raises:
-            ArenaError: The platform has none that is known here.
-            OSError: The system has none to give.
-        """
+        """New memory, all zeros; raises `ArenaError` or `OSError` where there is none."""
         name = secrets.token_hex(16)
         nonce = secrets.randbits(62) + 1
         if sys.platform == "win32":
@@ -175,17 +153,12 @@ class SharedArena:
 
     @property
     def address(self) -> str:
-        """What another rank needs to attach, as text of at most `ADDRESS_BYTES`."""
+        """Another rank's argument of `attach`, at most `ADDRESS_BYTES`."""
         return f"{os.getpid()} {self._descriptor or 0} {self._name} {self._nonce} {self.size_bytes}"
 
     @classmethod
     def attach(cls, address: str) -> SharedArena:
-        """The memory that another rank has made.
-
-        Raises:
-            ArenaError: It is not there, or is something else.
-            OSError: It may not be opened.
-        """
+        """The memory that another rank has made; raises `ArenaError` or `OSError` where it is not there."""
         try:
             process, number, name, nonce, size = address.split()
             mark, size_bytes = int(nonce), int(size)
@@ -217,7 +190,7 @@ class SharedArena:
         return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=place)
 
     def close(self) -> None:
-        """Lets go of it; what tensors still show of it goes with the last of them."""
+        """Releases it; what tensors still show of it goes with the last of them."""
         self.seal()
         with suppress(BufferError):  # a tensor still shows a part
             self.header.release()
@@ -227,10 +200,7 @@ class SharedArena:
 def join_arena(group: dist.ProcessGroup, rank: int, size_bytes: int) -> SharedArena:
     """Makes memory in rank 0 and attaches all the others; every rank of `group`, over the CPU, has to call this.
 
-    Only tensors travel, nothing is unpickled.
-
-    Raises:
-        ArenaError: It did not work on this rank or on another: then all ranks raise.
+    Only tensors travel, nothing is unpickled. Raises `ArenaError` on all ranks where it did not work on one.
     """
     arena: SharedArena | None = None
     problem = "another rank could not have it"

@@ -5,23 +5,22 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from core.errors import DatasetError
-from core.files.atomic import explained, replace_with_retry, write_atomic
-from core.held_files import read_utf8, remove_file, remove_folder
+from core.files.atomic import explained, write_atomic
+from core.held_files import read_utf8, remove_file
 from core.protocol.messages import DataReady
 
 
 def give_back_spare_memory() -> None:
-    """Hands free pages of the C library's heaps to the system; does nothing where it has no call for that.
+    """Returns free pages of glibc's heaps to the system.
 
-    A CPU rank keeps what it frees, since each step asks for it again (docs/decisions/0025). What making tokens took
-    lies in the heaps of threads that are idle from then on: 220 MiB for a megabyte of text.
+    A CPU rank keeps what it frees, since each step asks for it again (docs/decisions/0025). Making tokens leaves 220
+    MiB for a megabyte of text in the heaps of threads that are idle from then on.
     """
     if sys.platform != "linux":
         return
@@ -30,40 +29,18 @@ def give_back_spare_memory() -> None:
         trim(0)
 
 
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Gives an empty folder to be filled, which takes the place of `folder` at the end of the block.
-
-    What a killed process or an exception leaves of it is never taken for `folder`.
-
-    Args:
-        folder: Is not there yet; the folder above it need not be either.
-
-    Raises:
-        PreflightError: The disk refuses, or Windows, because another program holds a file in it for too long.
-    """
-    part = folder.with_name(f"{folder.name}.part")
-    with explained(f"{part} could not be made"):
-        if part.exists():
-            remove_folder(part)
-        part.mkdir(parents=True)
-    yield part
-    with explained(f"{folder} could not be put in place"):
-        replace_with_retry(part, folder)  # a virus scanner looks at files that were just written
-
-
 DATA_JSON: Final = "data.json"
 _COMPARED: Final = ("documents", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedData:
-    """What a recipe has made of the dataset.
+    """The dataset as a recipe prepared it.
 
     Attributes:
         samples: Training samples; the ledger counts these.
         val_samples: Samples held out for validation.
-        info: Plain values that the recipe's ranks and the window want to know.
+        info: Plain values for the recipe's ranks and the window.
     """
 
     samples: int
@@ -82,11 +59,11 @@ def prepare(
     Args:
         folder: The run's data folder.
         build: Fills it.
-        key: Everything that the outcome depends on; JSON holds it.
-        is_whole: Says by its `info` whether what was built lies there still, where part of it is kept elsewhere.
+        key: JSON values that the outcome depends on.
+        is_whole: Whether parts that are kept elsewhere still exist, by its `info`.
 
     Raises:
-        DatasetError: The dataset has no training sample, or is read otherwise than when the folder was built first.
+        DatasetError: The dataset has no training sample, or is read differently than when the folder was built first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ingredients = json.loads(json.dumps(dict(key)))
@@ -108,7 +85,7 @@ def prepare(
 
 
 def _check_same(before: Mapping[str, Any], made: PreparedData) -> None:
-    """Refuses data that is read otherwise now, by another version say: checkpoints count its samples."""
+    """Refuses data that another version reads differently: checkpoints count its samples."""
     was = (before["samples"], *(before["info"].get(name) for name in _COMPARED))
     now = (made.samples, *(made.info.get(name) for name in _COMPARED))
     if was != now:
@@ -126,7 +103,7 @@ def _amount(numbers: tuple[Any, ...]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The record of an earlier attempt; empty when there is none or it is damaged, so that it is made again."""
+    """The record of an earlier attempt; empty where it is missing or damaged, so that it is made again."""
     try:
         value = json.loads(read_utf8(path))
     except (OSError, ValueError):

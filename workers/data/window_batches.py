@@ -16,14 +16,13 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class WindowBatches:
-    """Sample i is tokens [i·T, i·T + T], the last token of one sample being the first of the next: each token is
-    predicted exactly once an epoch.
+    """Sample i is tokens [i·T, i·T + T], so that each token is predicted exactly once an epoch.
 
     Attributes:
         tokens: Ids, shape (tokens,).
         length: T, the tokens that a sample predicts.
         samples: Windows to train on.
-        train_tokens: Where the held-out tokens begin.
+        train_tokens: The first held-out token.
     """
 
     tokens: npt.NDArray[Any]
@@ -47,8 +46,8 @@ class WindowBatches:
 def spread(indices: Indices, samples: int) -> Indices:
     """Renumbers the samples so that neighbours in number are far apart in the text.
 
-    A chunk of the ledger is a run of neighbouring numbers; unspread it would be one file, and training would walk from
-    one kind of text to the next. Stepping by the golden ratio's share visits every sample once, evenly spread.
+    A chunk of the ledger is a run of neighbouring numbers; unspread, training would walk from one kind of text to the
+    next. Stepping by the golden ratio's share visits every sample once, evenly spread.
     """
     step = round(samples * 0.6180339887)
     while math.gcd(step, samples) != 1:

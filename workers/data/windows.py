@@ -1,4 +1,4 @@
-"""Windows: samples that are neighbouring runs of tokens, and how many of them a number of tokens makes."""
+"""Windows: samples that are neighbouring runs of tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPENING_LETTERS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Tokens cut into windows of `seq_len`, each predicted from those before; the last ones are held out.
+    """Tokens cut into windows; the last ones are held out.
 
     Attributes:
         train_tokens: Tokens from the start that are trained on.
@@ -29,16 +29,13 @@ class Windows:
 
 
 def cut_windows(tokens: int, seq_len: int, val_fraction: float, train_tokens: int | None = None) -> Windows:
-    """Cuts tokens into windows.
+    """Cuts tokens into windows; raises `DatasetError` where they do not make one to train on and one to measure with.
 
     Args:
-        tokens: All there are.
+        tokens: All tokens.
         seq_len: Tokens that a sample predicts; a window has one more.
         val_fraction: Share of the tokens, from their end, that is held out; at least one window.
-        train_tokens: Where a validation split begins, if there is one; then no share is taken.
-
-    Raises:
-        DatasetError: There are not enough for one window to train on and one to measure with.
+        train_tokens: The start of a validation split, if there is one; then no share is taken.
     """
     if train_tokens is not None:
         _check_splits(train_tokens, tokens - train_tokens, seq_len)
@@ -54,14 +51,9 @@ def cut_windows(tokens: int, seq_len: int, val_fraction: float, train_tokens: in
 
 
 def opening_text(held_out: Iterable[int], decode: Callable[[Sequence[int]], str]) -> str:
-    """The first whole words of the held-out text: a prompt like what the model learns, whatever that is.
+    """The first whole words of the held-out text, as a prompt like what the model learns.
 
-    Args:
-        held_out: Its tokens, from the first one on.
-        decode: Makes text of tokens.
-
-    Returns:
-        One line, of at most `OPENING_LETTERS` where it has spaces; a line break where there are no words.
+    One line of at most `OPENING_LETTERS` where it has spaces; a line break where there are no words.
     """
     first = [int(token) for token in itertools.islice(held_out, OPENING_TOKENS)]
     text = decode(first).replace("\N{REPLACEMENT CHARACTER}", "")

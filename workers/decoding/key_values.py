@@ -1,7 +1,4 @@
-"""Keys and values of tokens that attention has seen already: what lets text be written one token a pass.
-
-Without them each new token costs a pass over the whole text before it.
-"""
+"""Key-value cache of attention: without it each new token costs a pass over the whole text before it."""
 
 from __future__ import annotations
 
@@ -19,11 +16,10 @@ class KeyValues:
 
     @property
     def length(self) -> int:
-        """Tokens seen."""
         return 0 if self._keys is None else self._keys.shape[-2]
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds those of the next tokens; returns all."""
+        """Adds the next tokens' keys and values; returns all."""
         if self._keys is None or self._values is None:
             self._keys, self._values = keys, values
         else:
@@ -35,12 +31,7 @@ class KeyValues:
 def attend(q: Tensor, k: Tensor, v: Tensor, kept: KeyValues | None = None, dropout: float = 0.0) -> Tensor:
     """Causal attention, shape (batch, heads, time, head width) in and out.
 
-    Args:
-        q: Of the tokens of this pass.
-        k: The same.
-        v: The same.
-        kept: Those of the tokens before them, which these are added to; None where this pass has the whole text.
-        dropout: Share of attention weights set to zero.
+    `kept`: keys and values of earlier tokens, which these are added to; None where this pass has the whole text.
     """
     known = 0 if kept is None else kept.length
     if kept is not None:

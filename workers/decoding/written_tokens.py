@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 
 class WeightsNotFiniteError(Exception):
-    """The model gives chances that are no numbers, so its weights are not finite."""
+    """Raised where the model's probabilities are NaN."""
 
 
 @torch.no_grad()
@@ -22,7 +22,7 @@ def write_tokens(
     generator: torch.Generator,
     keep_on: Callable[[bool], bool] = lambda broken: not broken,
 ) -> Tensor:
-    """Continues `prompt`, shape (time,), by at most `count` tokens.
+    """Continues `prompt`, shape (time,), by at most `count` tokens; returns both.
 
     Args:
         next_logits: The logits of the token after a text, shape (vocabulary,); the text grows by a token at each call.
@@ -30,14 +30,8 @@ def write_tokens(
         count: Tokens to write.
         temperature: 0 takes the likeliest token.
         generator: A CPU generator: the text is the same on any device.
-        keep_on: Asked before each token, with whether the chances were no numbers (`Run.keep_sampling`). Where every
+        keep_on: Asked before each token, with whether the probabilities are NaN (`Run.keep_sampling`). Where every
             rank takes part in each pass, it has all of them end at the same token.
-
-    Returns:
-        Prompt and continuation.
-
-    Raises:
-        WeightsNotFiniteError: See there.
     """
     text, broken = prompt, False
     for _ in range(count):

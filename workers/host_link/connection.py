@@ -1,10 +1,9 @@
-"""The rank's line to its run host: one socket, a thread that reads it, and what happens when it closes.
+"""A rank's connection to its run host: one socket, a thread that reads it, and the process's end when it closes.
 
-The socket is on loopback, or goes to the machine with the host, which is told a proof of the token instead of it.
-Messages from the host land in `HostConnection.inbox`; a request for stacks is answered here, since the training thread
-may be what hangs. A rank never outlives its host: the kernel's parent-death signal
-ends it where there is one. On every platform a closed socket ends the process within a few seconds, also while the main
-thread is stuck in a collective that will never finish.
+The socket is on loopback, or goes to the machine with the host, which gets a proof of the token instead of it. A
+request for stacks is answered here, since the training thread may be what hangs. A rank never outlives its host: on
+Linux the kernel's parent-death signal ends it, and everywhere a closed socket does within a few seconds, also while the
+main thread is stuck in a collective that will never finish.
 """
 
 from __future__ import annotations
@@ -34,15 +33,9 @@ _GRACE_S: Final = 1.5
 
 
 def tie_to_host(host_pid: int) -> None:
-    """Asks the kernel to kill this process when its parent ends; call it first thing.
+    """Asks the kernel to kill this process when its parent ends, on Linux; raises if that has ended already.
 
-    Elsewhere than on Linux the host's Job Object and the socket do this work.
-
-    Args:
-        host_pid: The run host, or 0 when there is none to check against.
-
-    Raises:
-        RankdeckError: The parent ended before the request was made.
+    Elsewhere the host's Job Object and the socket do this work. `host_pid` is 0 where there is none to check against.
     """
     if sys.platform != "linux":
         return
@@ -57,15 +50,9 @@ def tie_to_host(host_pid: int) -> None:
 
 
 class HostConnection:
-    """An accepted connection to the run host.
+    """An accepted connection to the run host; raises `ConnectionRefusedByHostError`.
 
-    `send_bytes` may be called from any thread; messages from the host are read by a thread of this object.
-
-    Raises:
-        ConnectionRefusedByHostError: Nothing listens there, or the host does not want this rank.
-
-    Attributes:
-        inbox: Messages from the host in the order they came.
+    `send_bytes` may be called from any thread; a thread puts the host's messages into `inbox`.
     """
 
     def __init__(self, context: RankContext) -> None:
@@ -85,20 +72,15 @@ class HostConnection:
         self._reader.start()
 
     def send_bytes(self, data: bytes) -> None:
-        """Writes whole lines; blocks while the host does not read.
-
-        Raises:
-            OSError: The connection is closed.
-        """
+        """Writes whole lines; blocks while the host does not read. Raises `OSError` where the connection is closed."""
         with self._sending:
             self._socket.sendall(data)
 
     def expect_close(self) -> None:
-        """From now on the host may close the connection without this process ending for it."""
+        """Lets the host close the connection from now on without this process ending for it."""
         self._closing = True
 
     def close(self) -> None:
-        """Closes the connection and waits for the reading thread."""
         self._closing = True
         with suppress(OSError):  # the host's end may be closed before ours
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -120,7 +102,7 @@ class HostConnection:
         raise _refused(f"The run's host did not accept this rank: {reason}.")
 
     def _proof(self, context: RankContext) -> str:
-        """What is said in place of the token, which does not travel between machines."""
+        """A proof of the token, which does not travel between machines."""
         challenge = decode(self._lines.readline(MAX_LINE_BYTES + 1))
         if not isinstance(challenge, Challenge):
             raise ProtocolError("it sent no challenge")
@@ -143,7 +125,7 @@ class HostConnection:
             self._end_process(cause)
 
     def _end_process(self, cause: str) -> None:
-        """Gives the main thread a moment to end by itself, then ends the process whatever it is doing."""
+        """Gives the main thread a moment to end by itself, then ends the process in any state."""
         threading.Event().wait(_GRACE_S)
         if self._closing:
             return

@@ -26,7 +26,7 @@ _NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
 
 
 def explain(error: BaseException, device: str) -> RankFailed:
-    """The report of a rank's failure; the cause names the device that it ran on."""
+    """The report of a rank's failure."""
     parts = explain_as_error(error, device)
     trace = "".join(traceback.format_exception(error))[-50_000:]
     usage = isinstance(parts, UsageError)
@@ -35,7 +35,6 @@ def explain(error: BaseException, device: str) -> RankFailed:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the device or the computer ran out of memory."""
     short_of_device = type(error).__name__ == "OutOfMemoryError"
     return short_of_device or isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)) is not None
 
@@ -88,7 +87,7 @@ def explain_as_error(error: BaseException, device: str) -> RankdeckError:
 
 
 def _explained_by_torch(text: str) -> RankdeckError | None:
-    """The error that torch's words stand for; None where the recipe's own code may have raised it."""
+    """The error behind torch's message; None where the recipe's own code may have raised it."""
     if _NOT_GATHERED in text:
         return RankdeckError(
             "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all devices when the model is "

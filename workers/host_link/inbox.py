@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from core.errors import RankdeckError
-from core.protocol.messages import CommitPlease, Committed, DataReady, Finish, Merge, Merged, Message, Stop
+from core.protocol.messages import CommitPlease, Committed, DataReady, Finish, Merge, Message, Stop
 
 _M = TypeVar("_M", bound=Message)
 _T = TypeVar("_T")
@@ -21,8 +21,6 @@ ANSWER_TIMEOUT_S: Final = 600.0
 
 
 class HostSilentError(RankdeckError):
-    """The host did not answer in time."""
-
     title = "The run's host is not responding"
 
 
@@ -33,9 +31,9 @@ class Inbox:
         stop_asked: The host wants this rank to commit and stop.
         commit_asked: The host wants a commit at the next boundary.
         finish: The host has nothing more to ask.
-        data: What rank 0 prepared, once the host has passed it on.
-        committed: Checkpoints that are whole on disk and not yet taken note of.
-        orders: `Merge` and `Merged` that wait to be carried out.
+        data: The dataset as rank 0 prepared it, once the host has passed it on.
+        committed: Checkpoints that are whole on disk and not yet noted.
+        orders: Merges that wait to be carried out.
     """
 
     def __init__(self, messages: queue.SimpleQueue[Message]) -> None:
@@ -46,15 +44,15 @@ class Inbox:
         self.finish = False
         self.data: DataReady | None = None
         self.committed: list[int] = []
-        self.orders: deque[Merge | Merged] = deque()
+        self.orders: deque[Merge] = deque()
 
     def poll(self) -> None:
-        """Takes note of what has come, without waiting."""
+        """Notes all messages that have come, without waiting."""
         while not self._messages.empty():  # this thread alone takes out
             self._note(self._messages.get())
 
     def wait(self, timeout_s: float) -> None:
-        """Waits until something comes, or the time is over, and takes note of it."""
+        """Waits for a message, or until the time is over, and notes it."""
         try:
             self._note(self._messages.get(timeout=timeout_s))
         except queue.Empty:
@@ -62,11 +60,7 @@ class Inbox:
         self.poll()
 
     def wait_for(self, kind: type[_M], timeout_s: float = ANSWER_TIMEOUT_S) -> _M:
-        """The next message of this kind; everything else that comes meanwhile is noted.
-
-        Raises:
-            HostSilentError: Nothing of that kind came in time.
-        """
+        """The next message of this kind; others are noted meanwhile. Raises `HostSilentError` after `timeout_s`."""
         answer = self._wait_until(lambda: self._take_answer(kind), timeout_s)
         if answer is None:
             raise HostSilentError(
@@ -76,11 +70,6 @@ class Inbox:
         return answer
 
     def wait_for_data(self, timeout_s: float) -> DataReady:
-        """What rank 0 prepared.
-
-        Raises:
-            HostSilentError: It did not come in time.
-        """
         data = self._wait_until(lambda: self.data, timeout_s)
         if data is None:
             raise HostSilentError(
@@ -112,7 +101,7 @@ class Inbox:
             self.data = message
         elif isinstance(message, Committed):
             self.committed.append(message.checkpoint)
-        elif isinstance(message, Merge | Merged):
+        elif isinstance(message, Merge):
             self.orders.append(message)
         else:
             self._answers.append(message)

@@ -21,7 +21,6 @@ _GROWN: Final = 1.01
 
 
 def peak_rss_bytes() -> int:
-    """The most memory that this process has had in RAM."""
     if sys.platform == "linux":
         # Not `ru_maxrss`: that begins with the peak of the program that started this one.
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
@@ -62,7 +61,6 @@ class PeakMemoryReport:
         self._reported: dict[str, int] = {}
 
     def look(self) -> None:
-        """Reads the peaks and reports them where they are news."""
         found = peak_memory(self._device)
         if any(value > _GROWN * self._reported.get(name, 0) for name, value in found.items()):
             self._reported = found

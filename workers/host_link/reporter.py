@@ -1,9 +1,8 @@
-"""Everything a rank says goes through here, and none of it makes a training step wait.
+"""Reporter of a rank's messages and metrics, which never makes a training step wait.
 
-`Reporter.log` puts a tuple on a deque: no lock, no system call, no encoding. A background thread turns what has
-gathered into JSON lines a few dozen times a second, less often where steps are slow, and writes them to the host's
-socket. When the host is slower than the run, metrics lines beyond a bound are thrown away, counted, and the count is
-told; messages and events are never thrown away.
+`Reporter.log` puts a tuple on a deque: no lock, no system call, no encoding. A background thread makes JSON lines of
+them a few dozen times a second, less often where steps are slow, and writes them to the host's socket. When the host is
+slower than the run, metrics lines beyond a bound are dropped and counted; messages and events never are.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ _MAX_TEXT: Final = 100_000
 
 
 class LineSender(Protocol):
-    """Where lines go; `HostConnection` in a rank."""
-
     def send_bytes(self, data: bytes) -> None:
         """Writes whole lines; may block, raises OSError when the other end is gone."""
 
@@ -39,15 +36,8 @@ class LineSender(Protocol):
 class Reporter:
     """Sends metrics lines, events and messages of one rank, in the order they were given.
 
-    `log` belongs to the training thread; `event` and `send` may be called from any thread.
-
-    Args:
-        sender: Where the lines go.
-        rank, attempt: Written into every line.
-        limit: Metrics lines that may wait before further ones are dropped.
-
-    Attributes:
-        dropped: Metrics lines thrown away so far.
+    `log` belongs to the training thread; `event` and `send` may be called from any thread. `limit`: metrics lines that
+    may wait before further ones are `dropped`.
     """
 
     def __init__(self, sender: LineSender, rank: int, attempt: int, *, limit: int = MAX_PENDING_LINES) -> None:
@@ -65,9 +55,9 @@ class Reporter:
         self._thread.start()
 
     def log(self, step: int, /, **scalars: Any) -> None:
-        """One `step` line; None leaves a name out. Takes about a microsecond and never blocks.
+        """Queues one `step` line; None leaves a name out. Takes about a microsecond and never blocks.
 
-        A number that lives in an array, a tensor's or NumPy's, is read in the sender's thread.
+        A number in an array, a tensor's or NumPy's, is read in the sender's thread.
         """
         if len(self._pending) >= self._limit:
             self.dropped += 1
@@ -75,21 +65,16 @@ class Reporter:
         self._append((step, time.time(), scalars))
 
     def event(self, name: str, /, **fields: Any) -> None:
-        """One line of another kind (`eval`, `sample`, `chunk_complete`, `alert`, …); never dropped."""
+        """Queues one line of another kind (`eval`, `sample`, `chunk_complete`, `alert`, …); never dropped."""
         self._append(self._line(time.time(), name, fields))
         self._wake.set()
 
     def send(self, message: Message) -> None:
-        """A message to the host, after everything said before it."""
         self._append(encode(message))
         self._wake.set()
 
     def close(self, last: Bye | RankFailed | None = None, timeout_s: float = 5.0) -> bool:
-        """Sends what waits, then `last`, and ends the sender's thread.
-
-        Returns:
-            True when everything was handed to the system within `timeout_s`.
-        """
+        """Sends the queue, then `last`, and ends the thread; True when all was handed to the system in time."""
         if isinstance(last, Bye):
             last = Bye(last.step, self.dropped)
         if last is not None:

@@ -34,7 +34,7 @@ Place = tuple[str, int, str]
 
 
 def own_stacks() -> Stacks:
-    """Where this process's threads are, but for the one that asks."""
+    """Stacks of this process's threads but the calling one."""
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
@@ -49,10 +49,9 @@ def own_stacks() -> Stacks:
 
 
 def judge(stacks: Sequence[Sequence[Place]]) -> tuple[str, Waits]:
-    """Where a rank is and whether it waits for others.
+    """The innermost place of a rank's own, and whether it waits for others there.
 
-    Args:
-        stacks: The training thread's frames and those of autograd's threads that run Python, outermost frame first.
+    `stacks`: the training thread's frames and those of autograd's threads that run Python, outermost frame first.
     """
     place, waits = _judge_one(())
     for stack in stacks:

@@ -39,8 +39,10 @@ def measure_link(place: RankPlace, seconds: float) -> dict[str, Any]:
     times = time_sums({place.backend: dist.all_reduce}, flags, wire, (SMALL_BYTES, LARGE_BYTES), seconds)
     latency_s, large_s = (statistics.median(times[size, place.backend]) for size in (SMALL_BYTES, LARGE_BYTES))
     # As DDP sums gradients.
-    way = choose_all_reduce(flags, place, LARGE_BYTES)
-    shared = way.speeds.shared_mb_per_s if way.through_shared_memory and way.speeds is not None else None
+    way, shared = choose_all_reduce(flags, place), None
+    if way.through_shared_memory:
+        times = time_sums({way.name: way.reduce}, flags, place.device, (LARGE_BYTES,), seconds / 2)
+        shared = LARGE_BYTES / 1e6 / statistics.median(times[LARGE_BYTES, way.name])
     way.close()
     sharded = shard_speed(place.device)
     dist.barrier(group=flags)

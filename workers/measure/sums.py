@@ -1,4 +1,4 @@
-"""Times of sums over all ranks, by size and transport: gloo or NCCL, shared memory, and rounded to bf16 on the way."""
+"""Times of sums over all ranks, by size and transport: gloo or NCCL, and shared memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workers.strategies import RankPlace
 from workers.strategies.process_group import make_process_group
 
 SIZES: Final = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
-WANTED: Final = ("plain", "shared", "bf16")
+WANTED: Final = ("plain", "shared")
 MOST_ROUNDS: Final = 40
 # The third time that a tensor comes, shared memory sums it where it lies, as it does with DDP's buckets.
 _WARM_UP: Final = 3
@@ -37,8 +37,8 @@ def time_transports(place: RankPlace, model_bytes: int, seconds: float) -> list[
     ways: dict[str, GradientAllReduce] = {}
     try:
         for wanted in WANTED:
-            way = choose_all_reduce(group, place, model_bytes, wanted)
-            if ways.setdefault(_name(way, place.backend), way) is not way:
+            way = choose_all_reduce(group, place, wanted)
+            if ways.setdefault(way.name, way) is not way:
                 way.close()  # shared memory that cannot be used: gloo is among them already
         reduces = {name: way.reduce for name, way in ways.items()}
         times = time_sums(reduces, group, place.device, sorted({*SIZES, model_bytes}), seconds)
@@ -93,8 +93,3 @@ def _burst(reduce: Callable[[Tensor], object], tensor: Tensor, group: dist.Proce
             torch.cuda.synchronize(tensor.device)
         found.append(time.perf_counter() - began)
     return found[_WARM_UP:]
-
-
-def _name(way: GradientAllReduce, backend: str) -> str:
-    base = "shared" if way.through_shared_memory else backend
-    return f"{base} bf16" if way.name == "bf16" else base

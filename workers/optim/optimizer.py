@@ -38,7 +38,6 @@ class Optimization:
         return cosine(step, total_steps, self.warmup_steps, self.min_lr_ratio, peak)
 
     def lr_curve(self, place: float, length: float, warms_up: bool) -> float:
-        """As a `core.config.lr_schedule.Curve`."""
         return (self if warms_up else replace(self, warmup_steps=0)).lr(place, length, 1.0)
 
     @property
@@ -47,8 +46,9 @@ class Optimization:
         return getattr(self.kind, "__name__", str(self.kind))
 
     def groups(self, model: nn.Module) -> list[dict[str, Any]]:
-        """`model`'s trainable parameters in groups, always in the same order: their numbers in it are their names
-        in a checkpoint's optimizer state."""
+        """`model`'s trainable parameters in groups, always in the same order: their numbers in it are their names in a
+        checkpoint's optimizer state.
+        """
         parameters = [p for p in model.parameters() if p.requires_grad]
         groups = [
             {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": self.weight_decay},
@@ -65,5 +65,4 @@ class Optimization:
         return arguments
 
     def optimizer(self, model: nn.Module, lr: float) -> Optimizer:
-        """A plain optimizer over `model`'s trainable parameters."""
         return self.kind(self.groups(model), **self.arguments(model, lr))

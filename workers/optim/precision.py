@@ -1,11 +1,10 @@
 """Precision: the number format of the forward pass, and the loss scaling that fp16 needs.
 
-Weights, gradients and the optimizer's state stay in fp32 whatever the forward pass runs in; autocast converts weights
-as they are used. fp16 reaches 65504 at most and loses small gradients, so its loss is multiplied by a scale that is
-halved when a gradient overflows, and doubled after 2000 steps without (Micikevicius et al., arXiv 1710.03740). A step
-whose gradient overflowed on any rank updates nothing on any: gradients are all-reduced before they are looked at, so
-every rank sees the overflow, and every rank's scale is the same. Such a step counts: its samples are taken and the
-learning rate's schedule continues.
+Weights, gradients and the optimizer's state stay in fp32; autocast converts weights as they are used. fp16's loss is
+multiplied by a scale that is halved when a gradient overflows, and doubled after 2000 steps without (Micikevicius et
+al., arXiv 1710.03740). Gradients are all-reduced before they are looked at, so an overflow on any rank skips the
+update on all, and every rank's scale is the same. Such a step counts: its samples are taken and the learning rate's
+schedule continues.
 """
 
 from __future__ import annotations
@@ -26,13 +25,9 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def agreed(name: str, device: torch.device, ranks: int, total: Callable[[Sequence[float]], list[float]]) -> str:
-    """What "auto" comes to where all ranks of a replica group must compute alike: bf16 if every GPU has it, else fp32.
+    """The format for "auto", alike on all ranks of a replica group: bf16 if every GPU has it, else fp32.
 
-    Args:
-        name: As requested.
-        device: This rank's.
-        ranks: Ranks in the replica group.
-        total: Sums numbers over them (`strategies.base.Strategy.total`); every rank calls it.
+    `total` sums numbers over the group's `ranks` (`strategies.base.Strategy.total`); every rank calls it.
     """
     if name != "auto":
         return name
@@ -41,18 +36,11 @@ def agreed(name: str, device: torch.device, ranks: int, total: Callable[[Sequenc
 
 
 class Precision:
-    """The forward pass's format on one device.
-
-    Args:
-        name: "fp32", "bf16" or "fp16"; what "auto" comes to, `agreed` says.
-        device: Where the model stands.
-
-    Raises:
-        ConfigError: bf16 was asked for on a GPU that does not have it.
+    """The forward pass's format on one device; raises `ConfigError` for bf16 on a GPU that does not have it.
 
     Attributes:
-        name: As given.
-        dtype: What is converted to; None for fp32.
+        name: "fp32", "bf16" or "fp16".
+        dtype: The format that is converted to; None for fp32.
         scaler: Scales the loss for fp16; does nothing for the others.
     """
 

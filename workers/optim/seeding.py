@@ -12,7 +12,6 @@ import torch
 
 
 def capture(device: torch.device) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Python's, NumPy's, torch's and the device's generators."""
     version, numbers, gauss = random.getstate()
     numpy_state: Any = np.random.get_state(legacy=False)
     tensors = {
@@ -30,7 +29,7 @@ def capture(device: torch.device) -> tuple[dict[str, torch.Tensor], dict[str, An
 
 
 def restore(tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any], device: torch.device) -> None:
-    """What `capture` gave; the device's generator is left alone where another kind of device was used."""
+    """Restores what `capture` gave; the device's generator only where the kind of device is the same."""
     version, gauss = values["python"]
     random.setstate((version, tuple(tensors["rng.python"].tolist()), gauss))
     position, has_gauss, cached = values["numpy"]
@@ -43,7 +42,7 @@ def restore(tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any], devi
 
 @contextmanager
 def untouched(device: torch.device) -> Iterator[None]:
-    """What happens inside leaves the generators as they were."""
+    """Restores all generators behind the block."""
     before = Generators(device)
     try:
         yield
@@ -58,14 +57,13 @@ def seed_everything(seed: int) -> None:
 
 
 class Generators:
-    """The state of every generator, kept in this process: quicker than `capture`, which makes it fit for a file."""
+    """The state of every generator, kept in this process; quicker than `capture`, whose result is fit for a file."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self.keep()
 
     def keep(self) -> None:
-        """Keeps the state as it is now."""
         self._python, self._numpy, self._torch = random.getstate(), np.random.get_state(), torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state(self._device) if self._device.type == "cuda" else None
 

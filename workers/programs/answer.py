@@ -19,7 +19,7 @@ def answer(work: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, defects
 
     Args:
         work: Gets the request and its file's folder; returns the answer.
-        defects: Whether an error that is not Rankdeck's own is answered too, explained as a rank explains it.
+        defects: Whether errors that are not Rankdeck's own are answered too, explained as a rank explains them.
     """
     path = Path(sys.argv[-1])
     request = json.loads(read_utf8(path))

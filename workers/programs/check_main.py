@@ -1,7 +1,4 @@
-"""Asks a recipe's `check(request)` what it cannot train: `python -m workers.programs.check_main RECIPE SETTINGS`.
-
-Started by `core.recipes.check`, which says what the last line of the output is.
-"""
+"""Runs a recipe's `check(request)`, for `core.recipes.check`: `python -m workers.programs.check_main RECIPE FILE`."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from workers.recipe_api.refusals import Checked, Request
 
 
 def check(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What the recipe says: notes, and settings that it fits to the others."""
     config = config_from_mapping(without_version(asked.pop("config"), folder))
     found = load_function(get_recipe(sys.argv[1]), "check", CHECK)(Request(config, **asked))
     checked = found if isinstance(found, Checked) else Checked(found)

@@ -30,7 +30,7 @@ def learn(device: str) -> float:
 
 
 def main() -> int:
-    """Says what works; an exception names what does not."""
+    """Prints what works; an exception names what does not."""
     import_module("core.host.host")
     import_module("workers.programs.rank_main")
     import torch

@@ -13,7 +13,6 @@ from workers.recipe_api.loader import load_function
 
 
 def export(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
-    """Runs the recipe's `export`."""
     from workers.recipe_api import Export
 
     run_dir = Path(asked["run_dir"])

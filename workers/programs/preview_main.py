@@ -59,7 +59,7 @@ class _Source:
 def look(
     config: RunConfig, recipe: Recipe, folder: Path, request: Mapping[str, Any], say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Everything that a preview shows but the epoch."""
+    """All of a preview but the epoch."""
     limit = BadRowLimit.parse(config.options.get(MAX_BAD_ROWS))
     if is_hub(config.dataset_file):
         name = HubName.parse(config.dataset_file)
@@ -95,11 +95,7 @@ def look(
 
 
 def _over_the_limit(limit: BadRowLimit, counts: RowCounts, *, is_all: bool) -> list[str]:
-    """Refuses data as training does; of data that was read in part, that it would be refused so far.
-
-    Raises:
-        DatasetError: It has too many bad rows.
-    """
+    """Refuses data with too many bad rows; of data that was read in part, says that training would refuse it so far."""
     try:
         limit.check(counts)
     except DatasetError as error:
@@ -112,7 +108,7 @@ def _over_the_limit(limit: BadRowLimit, counts: RowCounts, *, is_all: bool) -> l
 def _tokenizer(
     config: RunConfig, recipe: Recipe, corpus: Corpus, folder: Path, say: Callable[[str], None]
 ) -> tuple[TokenizerSpec, dict[str, Any]]:
-    """What the recipe says; bytes where it does not say."""
+    """The recipe's tokenizer; bytes where it has none."""
     say("loading the recipe")
     try:
         make: Callable[..., TokenizerSpec] = load_function(recipe, "make_tokenizer", "tokenizer.py")
@@ -124,7 +120,7 @@ def _tokenizer(
 
 
 class _Start:
-    """The first documents and samples; of all that was read, the number of tokens."""
+    """The first documents and samples, and the number of tokens of all that was read."""
 
     def __init__(self, encoder: Encoder, seq_len: int, shown: int) -> None:
         self.tokens = 0
@@ -141,7 +137,6 @@ class _Start:
 
     @property
     def enough(self) -> bool:
-        """What is shown is there."""
         return len(self.documents) >= self._shown and self._held > self._shown * self._seq_len
 
     def add(self, piece: Piece) -> None:
@@ -161,7 +156,6 @@ class _Start:
         self._waiting = []
 
     def samples(self) -> list[dict[str, Any]]:
-        """The first windows, as they are put into the model."""
         if not self._first:
             return []
         ids, length = np.concatenate(self._first), self._seq_len
@@ -255,12 +249,11 @@ def _answer(
 
 
 def _training_share(corpus: Corpus, tokens: int) -> int:
-    """About how many of all tokens come before a validation split."""
+    """Estimate of the tokens before a validation split."""
     return round(tokens * corpus.without_validation().size_bytes / max(1, corpus.size_bytes))
 
 
 def preview(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Looks at the dataset that a request names."""
     next_say = [0.0]
 
     def say(text: str) -> None:

@@ -1,5 +1,4 @@
-"""Entry point of a rank: `python -m workers.programs.rank_main`, started by the run host with everything in the
-environment.
+"""Entry point of a rank, `python -m workers.programs.rank_main`, started by the run host.
 
 It connects first and imports torch afterwards, so that the window shows within a second that something happens.
 """
@@ -39,11 +38,7 @@ _USAGE: Final = 2
 
 
 def main() -> int:
-    """Runs one rank to its end.
-
-    Returns:
-        The exit code: 0, or 1 when it failed, or 2 when the person's input is at fault.
-    """
+    """Runs one rank; returns 0, or 1 when it failed, or 2 when the person's input is at fault."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the host, which then stops the ranks in order
     try:
         context = RankContext.from_env(os.environ)
@@ -68,7 +63,6 @@ def main() -> int:
 
 
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
-    """Imports torch, builds the session, runs the recipe."""
     config = load_config(context.config_file)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))

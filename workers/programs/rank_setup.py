@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def set_up_torch() -> None:
-    """Imports what every rank needs of PyTorch and gives it its threads; uses no GPU yet."""
+    """Imports what every rank needs of PyTorch and sets its threads; uses no GPU yet."""
     import torch
 
     torch.optim.SGD([torch.zeros(1)])  # the first optimizer imports torch's compiler: most of a second, better now
@@ -27,7 +27,6 @@ def set_up_torch() -> None:
 
 
 def set_up_gpu(context: RankContext, config: RunConfig) -> None:
-    """Makes this rank's GPU PyTorch's; nothing on a CPU device."""
     if context.on_cpu:
         return
     import torch
@@ -39,7 +38,7 @@ def set_up_gpu(context: RankContext, config: RunConfig) -> None:
 
 
 def rank_place(context: RankContext, **changes: Any) -> RankPlace:
-    """This rank among the others; `changes`: fields of `RankPlace` that differ from its environment."""
+    """This rank among the others; `changes` are fields of `RankPlace` that differ from its environment."""
     import torch
 
     from workers.strategies import RankPlace

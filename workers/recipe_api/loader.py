@@ -12,12 +12,9 @@ from core.recipes.manifest import Recipe
 
 
 def load_function(recipe: Recipe, name: str, file: str = "") -> Callable[..., Any]:
-    """A function of one of the recipe's files; those beside it can be imported by their names.
+    """A function of `file`, or of the recipe's entry file; files beside it can be imported by their names.
 
-    It is looked for in `file`, if there is such a file; in the entry file otherwise.
-
-    Raises:
-        ConfigError: It has no such function, or is not a Python file.
+    Raises `ConfigError` where it has no such function, or is not a Python file.
     """
     path = recipe.folder / (file if file and (recipe.folder / file).is_file() else recipe.entry)
     spec = importlib.util.spec_from_file_location(f"rankdeck_recipe_{recipe.name}", path)

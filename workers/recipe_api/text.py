@@ -10,19 +10,17 @@ from workers.data.model_tokenizer import (
     TokenizerError,
     Tokens,
     copy_tokenizer,
-    download_tokenizer,
-    find_tokenizer_folder,
     has_tokenizer,
     hub_cache,
     snapshot_folder,
     tokens_in,
 )
-from workers.data.prepared import DATA_JSON, whole_folder
+from workers.data.prepared import DATA_JSON
 from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 
 __all__ = [
     "DATA_JSON", "TOKENIZER", "TOKENIZER_FILES", "Encoder", "TextSource", "TokenizerError", "TokenizerSpec", "Tokens",
-    "copy_tokenizer", "download_tokenizer", "find_tokenizer_folder", "has_tokenizer", "hub_cache", "make_tokenizer",
-    "snapshot_folder", "tokenizer_in", "tokens_in", "train_bpe", "whole_folder",
+    "copy_tokenizer", "has_tokenizer", "hub_cache", "make_tokenizer", "snapshot_folder", "tokenizer_in", "tokens_in",
+    "train_bpe",
 ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Tensors and plain values in safetensors files: nothing is pickled, so nothing read can run code.
 
-Plain values travel as JSON in the file's metadata. Weights that share memory (tied embeddings) are written once
-and named in the metadata.
+Plain values are JSON in the file's metadata. Weights that share memory (tied embeddings) are written once.
 """
 
 from __future__ import annotations
@@ -55,16 +54,8 @@ def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any] | None = None) -> StagedFile:
     """Writes a file and waits until it is on the disk. The same tensors and values make the same bytes.
 
-    The format is written by hand because the safetensors package orders metadata at random and copies every tensor;
-    it is read by the package.
-
-    Args:
-        path: Where; overwritten.
-        tensors: CPU tensors.
-        values: What JSON can hold.
-
-    Raises:
-        OSError: Disk full, no permission.
+    Written by hand because the safetensors package orders metadata at random and copies every tensor; read by the
+    package. `values` are JSON values.
     """
     unique, tied = _split_tied(tensors)
     metadata = {"format": "pt"}
@@ -103,11 +94,7 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
 
 
 class OpenFile:
-    """A file whose tensors are read one at a time; between reads the file is closed, so that it can be removed.
-
-    Raises:
-        StateFileError: The file is missing or not what `write` made.
-    """
+    """A file whose tensors are read one at a time; between reads it is closed, so that it can be removed."""
 
     def __init__(self, path: Path) -> None:
         # Not held open: the reader maps the file into memory, and Windows deletes no file that is mapped.
@@ -118,18 +105,13 @@ class OpenFile:
             self.values = values
 
     def tensor(self, name: str) -> torch.Tensor:
-        """One tensor, on the CPU."""
         with _opened(self._path) as (file, _, _):
             tensor: torch.Tensor = file.get_tensor(self._tied.get(name, name))
         return tensor
 
 
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Tensors (on the CPU) and values of a file; tied names share one tensor.
-
-    Raises:
-        StateFileError: The file is missing or not what `write` made.
-    """
+    """Tensors (on the CPU) and values of a file; tied names share one tensor. Raises `StateFileError`."""
     with _opened(path) as (file, tied, values):
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is not a mapping
         return tensors | {name: tensors[original] for name, original in tied.items()}, values
@@ -137,7 +119,6 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, dict[str, str], dict[str, Any]]]:
-    """The open file, its tied names, its plain values."""
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             metadata = file.metadata() or {}
@@ -149,7 +130,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, str], dict[str, Any]]]:
 
 
 def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Equal for tensors that are the same numbers in the same memory; empty ones are never shared."""
+    """A key that is equal for the same numbers in the same memory; empty tensors are never shared."""
     if tensor.numel() == 0:
         return (id(tensor),)
     return (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
@@ -170,7 +151,6 @@ def _split_tied(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Te
 
 
 def _tensor_bytes(tensor: torch.Tensor) -> memoryview:
-    """The tensor's memory, not copied."""
     if tensor.numel() == 0:
         return memoryview(b"")
     array: Any = tensor.reshape(-1).view(torch.uint8).numpy()

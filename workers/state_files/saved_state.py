@@ -1,13 +1,11 @@
-"""Reads weights and optimizer state of a checkpoint, whichever mode and number of ranks wrote it.
-
-A checkpoint holds weights in one of three forms, and its optimizer state likewise:
+"""Weights and optimizer state of a checkpoint, read whichever mode and number of ranks wrote it.
 
 * whole: `weights.safetensors` (one device, DDP);
 * in shards: `weights_shard<r>.safetensors`, whose tensors are whole or slices (`workers.state_files.slices`);
 * as copies: `weights_rank<r>.safetensors`, one a rank that trained by itself.
 
-Tensors are read when they are asked for, one at a time, so that a model which fits no single device's memory can be
-taken up by ranks which each keep their share of every tensor.
+Tensors are read one at a time, so that a model which fits no single device's memory can be taken up by ranks which each
+keep their share of every tensor.
 """
 
 from __future__ import annotations
@@ -35,14 +33,9 @@ AVERAGE: Final = "average"
 
 
 class SavedState:
-    """The weights and the optimizer state of one checkpoint, as one rank takes them up.
+    """The weights and the optimizer state of one checkpoint; raises `StateFileError` for a missing or altered file.
 
-    Args:
-        folder: The checkpoint's.
-        copy: Whose copy is taken where each rank wrote its own: a rank's number, or "average" for the mean of all.
-
-    Raises:
-        StateFileError: A file is missing or not what was committed.
+    `copy`: the copy that is taken where each rank wrote its own: a rank's number, or "average" for the mean of all.
     """
 
     def __init__(self, folder: Path, copy: int | str = 0) -> None:
@@ -57,32 +50,19 @@ class SavedState:
         return self._weights.names()
 
     def check_names(self, own: Iterable[str]) -> None:
-        """Makes sure that these are the names of a model's weights.
-
-        Raises:
-            StateFileError: They are another model's.
-        """
+        """Raises `StateFileError` where these are not the names of the saved weights."""
         odd = sorted(set(own) ^ set(self.weight_names()))
         if odd:
             raise _other_model(self.folder, f"only one of the two has {odd[0]}")
 
     def weight(self, name: str, shape: Sequence[int] | None = None) -> Tensor:
-        """A whole weight by its canonical name, on the CPU.
-
-        Raises:
-            StateFileError: It has another shape than the given one.
-        """
+        """A whole weight by its canonical name, on the CPU; raises `StateFileError` for another `shape`."""
         whole = self._weights.tensor(name)
         if shape is not None and tuple(whole.shape) != tuple(shape):
             raise _other_model(self.folder, f"{name} has shape {list(whole.shape)}, not {list(shape)}")
         return whole
 
     def load_model(self, model: nn.Module) -> None:
-        """Puts all weights into a whole model.
-
-        Raises:
-            StateFileError: They fit another model.
-        """
         load_weights({name: self.weight(name) for name in self.weight_names()}, model, self.folder)
 
     # optimizer
@@ -103,11 +83,7 @@ class SavedState:
         return state
 
     def optimizer_groups(self, optimizer: Optimizer, optimization: Optimization) -> list[dict[str, Any]]:
-        """The groups' options as they were saved.
-
-        Raises:
-            StateFileError: They belong to other parameters, or to an optimizer of another kind.
-        """
+        """The groups' options as saved; raises `StateFileError` for other parameters or another kind of optimizer."""
         values = self._optimizer.values
         groups: list[dict[str, Any]] = values["groups"]
         kind = values.get("kind", optimization.kind_name)
@@ -149,7 +125,7 @@ class SavedState:
         return path
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All of another file of the checkpoint, compared with the manifest."""
+        """All of another file, compared with the manifest."""
         path = self.folder / name
         return safetensors_files.read(self._checked(path) if path.is_file() else path)
 
@@ -180,10 +156,10 @@ class _Files:
 
 
 class _Average:
-    """The mean of copies that ranks trained by themselves; plain values are the first one's.
+    """The mean of ranks' copies; plain values are the first one's.
 
-    An optimizer's count of its own steps is the highest: its moments are warmed up at least as far as that of the copy
-    with the most steps has them.
+    An optimizer's count of its own steps is the highest: its moments are warmed up at least as far as those of the copy
+    with the most steps.
     """
 
     def __init__(self, copies: Sequence[_Files]) -> None:
@@ -211,11 +187,7 @@ def _merged_values(all_values: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def load_weights(tensors: dict[str, Tensor], model: nn.Module, source: Path) -> None:
-    """Puts weights into a model.
-
-    Raises:
-        StateFileError: They fit another model.
-    """
+    """Puts weights into a model; raises `StateFileError` where they fit another one."""
     try:
         with torch.no_grad():
             model.load_state_dict(tensors)

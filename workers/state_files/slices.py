@@ -1,9 +1,8 @@
 """Slices of tensors: state that is spread over ranks, written by each and read back by any number of others.
 
-Every way of sharding that is used here gives a rank a contiguous run of a tensor's elements in row-major order:
-FSDP2 shards the first dimension, DeepSpeed cuts flattened buffers, ZeroRedundancyOptimizer hands out whole tensors.
-So one description, *elements from `start` on of a tensor of this shape*, covers them all, and a reader needs to know
-neither the mode nor the number of ranks that wrote a file.
+Every way of sharding here gives a rank a contiguous run of a tensor's elements in row-major order: FSDP2 shards the
+first dimension, DeepSpeed cuts flattened buffers, ZeroRedundancyOptimizer hands out whole tensors. So *elements from
+`start` on of a tensor of this shape* covers them all, and a reader needs neither the mode nor the number of ranks.
 """
 
 from __future__ import annotations
@@ -21,13 +20,7 @@ from core.errors import StateFileError
 
 @dataclass(frozen=True, slots=True)
 class TensorSlice:
-    """Consecutive elements of a tensor.
-
-    Attributes:
-        values: The elements, shape (n,).
-        start: Where they begin in the flattened tensor.
-        shape: The whole tensor's shape.
-    """
+    """Consecutive elements of a tensor: `values` of shape (n,), from element `start` of the flattened `shape` on."""
 
     values: Tensor
     start: int
@@ -39,7 +32,7 @@ class StatePart:
     """One file of a rank's part of a checkpoint.
 
     Attributes:
-        name: File name: `weights….safetensors`, `optimizer….safetensors`, or what else a mode needs to go on.
+        name: File name: `weights….safetensors`, `optimizer….safetensors`, or another that a mode needs.
         tensors: Whole tensors and slices by their canonical names: a weight's name in the model's `state_dict`, an
             optimizer's "<parameter number>.<key>".
         values: Plain values that belong to them.
@@ -51,7 +44,7 @@ class StatePart:
 
 
 def describe(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, list[Any]]:
-    """What a file's metadata says of the slices in it: name → [start, shape]."""
+    """A file's metadata on the slices in it: name → [start, shape]."""
     return {name: [item.start, list(item.shape)] for name, item in tensors.items() if isinstance(item, TensorSlice)}
 
 
@@ -74,11 +67,7 @@ def mean(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def join(name: str, slices: Iterable[TensorSlice]) -> Tensor:
-    """The whole tensor.
-
-    Raises:
-        StateFileError: An element is missing, or slices contradict each other.
-    """
+    """The whole tensor; raises `StateFileError` where an element is missing or slices contradict each other."""
     ordered = sorted(slices, key=lambda part: part.start)
     first = ordered[0]
     whole = torch.empty(math.prod(first.shape), dtype=first.values.dtype)

@@ -49,11 +49,7 @@ _STRATEGIES: Final[Mapping[Mode, Callable[[RankPlace, RunConfig, Batch], Strateg
 
 
 def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
-    """The strategy for a mode, as `core.launch.mode` resolved it; in mode zero `config.zero_engine` is resolved too.
-
-    Raises:
-        ConfigError: There is no such mode.
-    """
+    """The strategy for a resolved mode; in mode zero `config.zero_engine` is resolved, too."""
     if (make := _STRATEGIES.get(Mode.read(mode))) is None:
         raise ConfigError("mode", f"Mode {str(mode)!r} is not supported.", "Choose ddp or independent.")
     return make(place, config, batch)

@@ -1,14 +1,10 @@
 """Strategy: the interface of a way to share the work among ranks.
 
-The trainer is the only caller, always from the training thread, in this order:
-
-1. `setup` once, after the data is ready: process groups are made here;
-2. `replicate` once, after the model stands on its device: the model as this mode trains it (`replica.Replica`);
-3. `agree` once at every step boundary, `total` at every evaluation;
-4. `close` once, at the end.
+The trainer alone calls it, in this order: `setup` once, after the data is ready; `replicate` once, after the model
+stands on its device; `agree` at every step boundary, `total` at every evaluation; `close` at the end.
 
 A *replica group* is a group of ranks that train one copy of the weights: they consume the same chunks in step
-(`core.ledger.ledger`). `group_rank` and `group_size` are this rank's place in its own.
+(`core.ledger.ledger`).
 """
 
 from __future__ import annotations
@@ -28,14 +24,12 @@ from workers.strategies.replica import Replica
 
 @dataclass(frozen=True, slots=True)
 class RankPlace:
-    """Which rank this is and what it runs on.
+    """A rank's number, device, and connection to the others.
 
     Attributes:
-        rank, world_size: Place among all ranks of the run.
-        device: Where the model stands.
         backend: "gloo", "nccl", or "" for none.
         rendezvous: A `file://` URL that all ranks of this attempt share; of several machines, a `tcp://` one.
-        timeout_s: How long a collective may take before its rank gives up.
+        timeout_s: Limit of a collective.
         nodes: Machines that the ranks are on.
         nic: The network interface that connects them; empty: loopback.
     """
@@ -51,17 +45,17 @@ class RankPlace:
 
 
 class Strategy(ABC):
-    """One way of sharing the work; see the module's docstring for who calls what and when.
+    """One way of sharing the work.
 
     Attributes:
         name: The mode's.
         synchronised: All ranks train in step, as one replica group.
-        replica_group: Which replica group this rank belongs to.
-        group_rank, group_size: This rank's place in its replica group, and how many ranks that has.
+        replica_group: The number of this rank's group.
+        group_rank, group_size: This rank's place in its replica group, and the group's ranks.
         forward_is_collective: Every forward pass needs all ranks, because each holds only a part of the weights.
-        micro_batches_alike: Every rank must make equally many micro-batches of a step, since ranks meet in each.
+        micro_batches_alike: Every rank must make equally many micro-batches of a step, since ranks synchronise in each.
         can_balance: Ranks may work on unequal shares of a batch, each by itself until gradients are all-reduced.
-        copy: Whose weights this rank takes up where each rank of a checkpoint wrote its own.
+        copy: The rank whose weights this one takes up where each rank of a checkpoint wrote its own.
     """
 
     name: str
@@ -80,7 +74,7 @@ class Strategy(ABC):
         return 1 if self.synchronised else self.place.world_size
 
     def setup(self) -> None:
-        """Makes what the ranks need to talk to each other."""
+        """Connects the ranks."""
         return
 
     def close(self) -> None:
@@ -88,29 +82,22 @@ class Strategy(ABC):
 
     @abstractmethod
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        """`model` as this mode trains it.
-
-        Args:
-            model: The recipe's, on its device, alike on all ranks.
-            optimization: The update rule.
-            lr: The peak learning rate.
-            precision: The forward pass's format.
-        """
+        """`model`, alike on all ranks, as this mode trains it; `lr` is the peak learning rate."""
 
     def compiled_parts(self, model: nn.Module) -> list[nn.Module]:
         """Modules that torch.compile gets, each whole, before `replicate`."""
         return [model]
 
     def recall(self, counters: Mapping[str, Any]) -> None:
-        """What an earlier attempt decided by measuring, before `replicate`: it is decided alike again."""
+        """Takes what an earlier attempt decided by measuring, before `replicate`."""
         del counters
 
     def counters(self) -> dict[str, Any]:
-        """What this attempt decided by measuring, saved with the weights for `recall`."""
+        """Decisions of this attempt, saved with the weights for `recall`."""
         return {}
 
     def figures(self) -> dict[str, Any]:
-        """What this attempt measured and decided, after `replicate`, for a person to see."""
+        """Decisions of this attempt for people to see, after `replicate`."""
         return {}
 
     def agree(self, flag: int) -> int:

@@ -14,13 +14,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from core.config import RunConfig
 from core.config.distributed import DistributedConfig
+from core.config.run_config import EXCHANGES
 from workers.all_reduce import GradientAllReduce, choose_all_reduce
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
-from workers.strategies.waits import BufferWait
 
 _DEFAULTS: Final = {
     "static_graph": False,
@@ -33,12 +33,7 @@ _DEFAULTS: Final = {
 class DdpStrategy(Strategy):
     """All ranks in one replica group, in step.
 
-    Args:
-        place: This rank's.
-        config: `gradient_exchange`, and DDP's own arguments under their names.
-
-    Attributes:
-        wanted_all_reduce: As requested, or what an earlier attempt came to (`workers.all_reduce.WANTED`).
+    `wanted_all_reduce`: as requested, or as an earlier attempt decided (`workers.all_reduce.WANTED`).
     """
 
     name = "ddp"
@@ -46,7 +41,8 @@ class DdpStrategy(Strategy):
 
     def __init__(self, place: RankPlace, config: RunConfig) -> None:
         super().__init__(place)
-        self.wanted_all_reduce: str = config.gradient_exchange
+        # Runs of earlier versions may ask for fewer bytes (bf16, fp16, powersgd), which is not offered any more.
+        self.wanted_all_reduce = config.gradient_exchange if config.gradient_exchange in EXCHANGES else "auto"
         self._config = config
         self._all_reduce: GradientAllReduce | None = None
         self._flags: dist.ProcessGroup | None = None
@@ -79,17 +75,13 @@ class DdpStrategy(Strategy):
         return {} if self._all_reduce is None else {"exchange": self._all_reduce.name}
 
     def figures(self) -> dict[str, Any]:
-        """How gradients travel, and how fast that was beside the other way."""
         if self._all_reduce is None:
             return {}
-        speeds = self._all_reduce.speeds
-        measured = {} if speeds is None else {"shared_mb_s": speeds.shared_mb_per_s, "gloo_mb_s": speeds.gloo_mb_per_s}
-        return {"exchange": self._all_reduce.name, "words": self._all_reduce.summary, **measured}
+        return {"exchange": self._all_reduce.name, "words": self._all_reduce.summary}
 
     def _behind_ddp(self, replica: DdpReplica) -> DdpReplica:
         assert self._flags is not None
-        size = sum(p.numel() * p.element_size() for p in replica.model.parameters() if p.requires_grad)
-        self._all_reduce = choose_all_reduce(self._flags, self.place, size, self.wanted_all_reduce)
+        self._all_reduce = choose_all_reduce(self._flags, self.place, self.wanted_all_reduce)
         replica.wrap(self.place, self._all_reduce, self._config)
         return replica
 
@@ -120,7 +112,6 @@ class DdpReplica(Replica):
     """A whole model whose gradients are averaged over the ranks, once `wrap` has put it behind DDP."""
 
     def wrap(self, place: RankPlace, all_reduce: GradientAllReduce, config: RunConfig) -> None:
-        """Puts the model behind DDP, in whose buckets its gradients live, uncopied, unless the settings differ."""
         self._place = place
         self._all_reduce = all_reduce
         on_cpu = place.device.type == "cpu"
@@ -133,7 +124,6 @@ class DdpReplica(Replica):
         sampled: Any = self._wrapped
         sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
         self._sends_buffers = config.broadcast_buffers and any(True for _ in self.model.buffers())
-        self._buffer_wait = BufferWait(self._wrapped) if on_cpu and self._sends_buffers else None
         if config.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
@@ -147,12 +137,9 @@ class DdpReplica(Replica):
         super().backward(loss, last=last)
 
     def sync_wait_s(self) -> float | None:
-        """Time in which the all-reduce ran while no gradient was being computed, or buffers were waited for."""
+        """Time in which the all-reduce ran while no gradient was being computed."""
         shared = self._all_reduce.through_shared_memory
-        waited_s = self._all_reduce.sync_wait_s if shared else self._process_group_wait_s()
-        if waited_s is None or self._buffer_wait is None:
-            return waited_s
-        return waited_s + self._buffer_wait.take()
+        return self._all_reduce.sync_wait_s if shared else self._process_group_wait_s()
 
     def _process_group_wait_s(self) -> float | None:
         """By DDP's own clock. On GPUs it reads events of a step that is over by now: its norm was read."""
@@ -166,7 +153,7 @@ class DdpReplica(Replica):
 
 
 def _ddp_arguments(config: RunConfig) -> dict[str, Any]:
-    """Those that differ from DDP's defaults, by the names of the torch that is installed.
+    """Arguments that differ from DDP's defaults, by the names of the installed torch.
 
     torch 2.13 has renamed `broadcast_buffers` and warns of the old name in every rank, also at its default.
     """

@@ -1,9 +1,8 @@
-"""Weights, gradients and optimizer state in shards, with PyTorch's own means: FSDP2 (`fully_shard`).
+"""Weights, gradients and optimizer state in shards, with PyTorch's own FSDP2 (`fully_shard`).
 
 Every rank keeps a run of rows of each tensor. Before a block of the model runs, its weights are gathered from all
-ranks; after its backward pass they are let go and each rank keeps its share of the summed gradient. Stage 3 (and mode
-fsdp) lets go of a block's weights after its forward pass too and gathers them again for the backward pass; stage 2
-keeps them in between, which saves a third of the bytes sent.
+ranks; after its backward pass each rank keeps its share of the summed gradient. Stage 3 (and mode fsdp) frees a
+block's weights after its forward pass and gathers them again; stage 2 keeps them, which saves a third of the bytes.
 
 Method: Rajbhandari et al., ZeRO (arXiv 1910.02054); Zhao et al., PyTorch FSDP (arXiv 2304.11277).
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, cast
 
 import torch
@@ -33,7 +32,6 @@ from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import MayStep, Replica, always
-from workers.strategies.waits import ShardWait
 
 # A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message of
 # its own.
@@ -41,8 +39,6 @@ _SMALLEST_BLOCK: Final = 1000
 
 
 class NotShardableError(RankdeckError):
-    """The model cannot be cut into shards."""
-
     title = "This model cannot be sharded"
 
 
@@ -62,14 +58,13 @@ class FsdpStrategy(DdpStrategy):
         self._offload = wanted and place.device.type != "cpu"
 
     def setup(self) -> None:
-        """Meets the other ranks; what is offloaded is all-reduced as CPU tensors (overflow flags, norms)."""
+        """Connects the ranks; offloaded tensors are all-reduced on the CPU (overflow flags, norms)."""
         self._flags = make_process_group(self.place, cpu_tensors=self._offload)
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """Shards `model` in place, block by block, so that no more than one block is whole on the device at a time.
 
-        Raises:
-            NotShardableError: A parameter has no dimension to cut along.
+        Raises `NotShardableError` where a parameter has no dimension to cut along.
         """
         _check_shardable(model)
         self._spread_from_first_rank(model)
@@ -117,8 +112,6 @@ class FsdpReplica(Replica):
         self._stage = stage
         self._sharded = cast(FSDPModule, model)
         self._buffers = list(model.buffers())
-        on_cpu = place.device.type == "cpu"  # on a GPU collectives run beside the passes and are not waited for
-        self._waits = ShardWait(module for module in model.modules() if on_cpu and isinstance(module, FSDPModule))
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
         """Gradients are shared out in every micro-batch, else each rank would have to keep all of them in between.
@@ -127,11 +120,7 @@ class FsdpReplica(Replica):
         """
         self._sharded.set_is_last_backward(last)
         self._sharded.set_reshard_after_backward(last or self._stage == 3)
-        return self._waits
-
-    def sync_wait_s(self) -> float | None:
-        """Time in the collectives of the passes, in which all ranks have to take part."""
-        return self._waits.take()
+        return nullcontext()
 
     def update(self, may_step: MayStep = always) -> Tensor:
         """Buffers (running means) are then rank 0's everywhere, as under DDP."""
@@ -147,11 +136,9 @@ class FsdpReplica(Replica):
         return whole.to(self._place.device)  # offloaded gradients lie on the CPU
 
     def trained(self) -> Iterable[Tensor]:
-        """This rank's rows."""
         return (p.to_local() if isinstance(p, DTensor) else p for p in super().trained())
 
     def parts(self) -> list[StatePart]:
-        """Every rank writes its shards; rank 0 also what is whole on all of them."""
         self._let_go()
         return super().parts()
 
@@ -181,7 +168,7 @@ class FsdpReplica(Replica):
                     target.copy_(whole)
 
     def _let_go(self) -> None:
-        """Gives back whole weights that an evaluation left behind."""
+        """Frees whole weights that an evaluation left behind."""
         for module in self.model.modules():
             if isinstance(module, FSDPModule):
                 module.reshard()
@@ -199,11 +186,10 @@ class FsdpReplica(Replica):
 
 
 def blocks(model: nn.Module) -> Iterator[nn.Module]:
-    """The parts of a model that are gathered one at a time: what stands in its lists and sequences.
+    """The parts of a model that are gathered one at a time: the elements of its lists and sequences.
 
     A part that shares a parameter with the rest of the model, or is tiny, stays with the rest. Other modules do too:
-    that a layer is an attribute of its model does not mean that it is called, its weights may be used directly (tied
-    embeddings), and then they must be there for as long as the model runs.
+    their weights may be used without calling them (tied embeddings), and must then be there while the model runs.
     """
     smallest = sum(parameter.numel() for parameter in model.parameters()) / _SMALLEST_BLOCK
     uses = _uses(model)
@@ -227,7 +213,7 @@ def _listed(module: nn.Module, *, within: bool = False) -> Iterator[nn.Module]:
 
 
 def _uses(module: nn.Module) -> dict[nn.Parameter, int]:
-    """How many names each parameter has in a module."""
+    """The number of names that each parameter has in a module."""
     counts: dict[nn.Parameter, int] = {}
     for _, parameter in module.named_parameters(remove_duplicate=False):
         counts[parameter] = counts.get(parameter, 0) + 1
@@ -251,8 +237,7 @@ def _mixed_precision(precision: Precision) -> MixedPrecisionPolicy:
 def _is_cut(tensor: DTensor) -> bool:
     """Whether each rank has some rows; False where each has the whole.
 
-    Raises:
-        NotShardableError: Neither, as some optimizers' state: no slice in a file can describe it.
+    Raises `NotShardableError` for neither, as in some optimizers' state: no slice in a file can describe it.
     """
     (placement,) = tensor.placements
     if not (placement.is_shard(0) or placement.is_replicate()):
@@ -264,13 +249,12 @@ def _is_cut(tensor: DTensor) -> bool:
 
 
 def _first_row(tensor: DTensor) -> int:
-    """Where this rank's rows begin; dealt out as by `torch.chunk`, so that the last ranks may have fewer or none."""
+    """The first of this rank's rows; dealt out as by `torch.chunk`, so that the last ranks may have fewer or none."""
     each = -(-tensor.shape[0] // tensor.device_mesh.size())
     return min(tensor.device_mesh.get_local_rank() * each, tensor.shape[0])
 
 
 def _rows(whole: Tensor, like: DTensor) -> Tensor:
-    """This rank's rows of a whole tensor that is cut as `like` is."""
     first = _first_row(like)
     return whole[first : first + like.to_local().shape[0]]
 

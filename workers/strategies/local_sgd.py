@@ -1,8 +1,7 @@
 """Local SGD: parallel-independent ranks whose weights are synchronised every H steps (`outer_optimizer`).
 
-Each rank is a replica group of its own and steps by itself. At the end of each round ranks exchange one *ballot*, a
-small table that every rank fills one row of (`LocalSgdStrategy.cast`), and then the weights. The order of events around
-a round, which keeps stop, commit and resume exact, is `workers.training.independent.local_sgd`'s.
+The order of events around a round, which keeps stop, commit and resume exact, is in
+`workers.training.independent.local_sgd`.
 """
 
 from __future__ import annotations

@@ -33,11 +33,10 @@ class OuterOptimizer:
     """The weights that all ranks share, and the step that moves them.
 
     Args:
-        model: On its device; its trainable parameters and the floating-point buffers that belong to its state are
-            synchronised.
+        model: Its trainable parameters and saved floating-point buffers are synchronised.
         rule: Method and outer settings.
         all_reduce: Sums a one-dimensional fp32 tensor over the ranks in place, giving all ranks the same bits.
-        wire: Where that tensor has to lie.
+        wire: The device of that tensor.
     """
 
     def __init__(
@@ -64,17 +63,16 @@ class OuterOptimizer:
         return bool(torch.stack([check.to(checks[0].device) for check in checks]).all())
 
     def start(self) -> None:
-        """The weights as they are now, alike on all ranks, are where the next round starts from."""
+        """Begins the next round at the current weights, alike on all ranks."""
         if self._rule.method != AVERAGE:
             self._base = {name: _outer_copy(p) for name, p in self._parameters.items()}
             self._momentum = {name: torch.zeros_like(base) for name, base in self._base.items()}
 
     def synchronise(self, share: float, *, plain: bool = False) -> None:
-        """One round; afterwards all ranks hold the same weights.
+        """Makes one round; afterwards all ranks hold the same weights.
 
         Args:
-            share: This rank's weight in the mean; the ranks' shares add up to 1. At 0 its weights are not looked at,
-                and may be anything.
+            share: This rank's weight in the mean; the shares add up to 1. At 0 its weights may be anything.
             plain: Take the mean itself and start again from it, whatever the method.
         """
         stepped = self._rule.method != AVERAGE and not plain and bool(self._base)
@@ -99,7 +97,7 @@ class OuterOptimizer:
             tensor.copy_(values.view_as(tensor))
 
     def _step(self, names: Sequence[str], mean: Tensor) -> Tensor:
-        """The outer optimizer's step on some of the weights, given their mean; the new weights."""
+        """New weights after the outer optimizer's step towards the mean."""
         sizes = [self._parameters[name].numel() for name in names]
         for name, values in zip(names, torch.split(mean.cpu(), sizes), strict=True):
             base, momentum = self._base[name], self._momentum[name]
@@ -119,7 +117,7 @@ class OuterOptimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes up what `tensors` gave; what is not whole, or of other weights, is left out."""
+        """Loads what `tensors` gave; nothing where it is not whole, or of other weights."""
         names = [prefix + name for prefix in (BASE, MOMENTUM) for name in self._parameters]
         whole = self._rule.method != AVERAGE and all(name in tensors for name in names)
         self._base, self._momentum = (

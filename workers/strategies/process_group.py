@@ -1,9 +1,8 @@
 """Process groups over loopback: gloo that listens on 127.0.0.1 and nowhere else, or NCCL.
 
-Ranks on several machines use one network interface, the one that was named, in place of loopback.
-
-torch's own gloo listens on whatever interface the machine's name resolves to, and on Windows the name of the
-loopback adapter cannot be known. So gloo is registered once more under another name, bound to 127.0.0.1.
+torch's own gloo listens on whatever interface the machine's name resolves to, and on Windows the name of the loopback
+adapter cannot be known. So gloo is registered once more, bound to 127.0.0.1, or for ranks on several machines to the
+named network interface.
 """
 
 from __future__ import annotations
@@ -24,27 +23,22 @@ LOOPBACK_GLOO: Final = "loopbackgloo"
 
 
 class RendezvousError(RankdeckError):
-    """The ranks could not find each other or set up their connections."""
-
     title = "The devices could not be connected"
 
 
 def make_process_group(
     place: RankPlace, flags_timeout_s: float | None = None, *, cpu_tensors: bool = False
 ) -> dist.ProcessGroup:
-    """Joins the default process group and makes a second one for flags and sums on the CPU.
+    """Joins the default process group and makes a second one for flags and sums on the CPU; raises `RendezvousError`.
 
     Args:
         place: This rank's.
-        flags_timeout_s: How long a collective of the second group may take; None: as long as any other.
+        flags_timeout_s: Limit of a collective of the second group; None: as in the default group.
         cpu_tensors: The default group takes tensors on the CPU too, also where NCCL takes those on the GPU.
 
     Returns:
         The group for small CPU tensors. It has its own connections, so its collectives may be in flight while the
         default group all-reduces gradients.
-
-    Raises:
-        RendezvousError: No gloo in this torch build, a rank is missing, or connections fail.
     """
     _filter_known_warnings()
     timeout = datetime.timedelta(seconds=place.timeout_s)
@@ -106,7 +100,7 @@ def _make_gloo(nic: str, group: Any, _options: object = None) -> Any:
 
 
 def _filter_known_warnings() -> None:
-    """torch 2.13 warns at each call of two collectives that it will rename, and at an import of its own."""
+    """Filters two warnings that torch 2.13 gives at each call of collectives that it will rename, and at an import."""
     warnings.filterwarnings(
         "ignore", message=".*(all_gather_into_tensor|reduce_scatter_tensor).*", category=FutureWarning
     )

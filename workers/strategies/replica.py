@@ -1,8 +1,7 @@
-"""A model as one rank trains it: what is called, what updates it, and which part of its state this rank writes.
+"""A model as one rank trains it: the module to call, its update, and the part of its state that this rank writes.
 
-`Strategy.replicate` makes one. The trainer calls, for each optimizer step: `set_lr`, then for every micro-batch
+`Strategy.replicate` makes one. For each optimizer step the trainer calls `set_lr`, then for every micro-batch
 `micro_batch` around forward and `backward`, then `update`. At a commit it takes `parts`, at a resume it calls `load`.
-
 This class is the plain case, a whole model with an optimizer of its own; modes that shard override what differs.
 """
 
@@ -39,16 +38,15 @@ class Replica:
         optimizer: Over `model`'s trainable parameters, in the order of `Optimization.groups`.
         optimization: The update rule.
         precision: The forward pass's format, and the loss scale.
-        suffix: What this rank's files are called: "" for `weights.safetensors`, "_rank1" for a copy of its own; None
-            when another rank writes the same numbers.
+        suffix: Of this rank's files: "" for `weights.safetensors`, "_rank1" for a copy of its own; None when another
+            rank writes the same numbers.
         optimizer_suffix: The same for the optimizer's file, where that differs.
 
     Attributes:
         model: Holds the weights by their canonical names.
-        module: What training calls; may wrap `model`.
-        evaluated: What evaluation and sampling call; training's wrapping is not needed there.
-        optimizer: As given.
-        in_collective: Other ranks wait for what this one makes of the rest of the step, so it can leave nothing out.
+        module: Called in training; may wrap `model`.
+        evaluated: Called in evaluation and sampling.
+        in_collective: Other ranks wait for this one's rest of the step, so it can leave nothing out.
         passes_to_settle: After this many passes the order in which gradients are all-reduced is the final one.
     """
 
@@ -91,7 +89,7 @@ class Replica:
         torch.autograd.backward(self._precision.scaler.scale(loss))
 
     def update(self, may_step: MayStep = always) -> Tensor:
-        """Clips, updates the weights where `may_step` allows it, and forgets the gradients.
+        """Clips, updates the weights where `may_step` allows it, and drops the gradients.
 
         Args:
             may_step: Asked with the norm before the optimizer moves; the same answer on every rank of the group.
@@ -113,7 +111,7 @@ class Replica:
 
     @property
     def skips_on_device(self) -> bool:
-        """The optimizer's own kernel can leave a step out: PyTorch's fused ones, without the loss scale of fp16.
+        """Whether the optimizer's own kernel can leave a step out: PyTorch's fused ones, without fp16's loss scale.
 
         A class derived from one of them may do more in its `step`, which would not be left out.
         """
@@ -123,7 +121,7 @@ class Replica:
         return is_torchs and takes_found_inf and fused and not self._precision.scaler.is_enabled()
 
     def update_if_finite(self) -> Tensor:
-        """As `update`, but the kernel itself moves nothing if the gradient's norm is not finite, and no one waits.
+        """As `update`, but the kernel itself moves nothing if the gradient's norm is not finite, without a wait.
 
         Only where `skips_on_device`. The kernel is told as `torch.amp.GradScaler` tells it.
         """
@@ -138,7 +136,7 @@ class Replica:
         return norm
 
     def leave_out(self) -> None:
-        """Makes nothing of this step's gradient. The loss scale stays: it is not what went wrong."""
+        """Skips this step's gradient. The loss scale stays: it is not what went wrong."""
         scaler = self._precision.scaler
         if scaler.is_enabled():
             scaler.update(scaler.get_scale())  # makes it forget that this step's gradient is unscaled already
@@ -148,7 +146,7 @@ class Replica:
         return nn.utils.clip_grad_norm_(self._parameters, limit if limit > 0 else float("inf"), foreach=True)
 
     def warm_up(self, loss: Tensor) -> None:
-        """A backward pass before the first step that leaves no trace in weights, optimizer or gradients."""
+        """A backward pass before the first step, without traces in weights, optimizer or gradients."""
         torch.autograd.backward(loss * 0.0)
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -159,7 +157,7 @@ class Replica:
     # its state
 
     def trained(self) -> Iterable[Tensor]:
-        """The weights that are trained, as far as this rank holds them; live tensors."""
+        """The trained weights that this rank holds; live tensors."""
         return (parameter.detach() for parameter in self._parameters)
 
     def parts(self) -> list[StatePart]:
@@ -174,15 +172,10 @@ class Replica:
         return parts
 
     def _own(self, tensors: Mapping[str, Any]) -> Mapping[str, Tensor | TensorSlice]:
-        """What this rank writes of tensors that its model or its optimizer holds."""
         return tensors
 
     def load(self, saved: SavedState) -> None:
-        """Takes over a checkpoint's weights and optimizer state, whichever mode and number of ranks wrote it.
-
-        Raises:
-            StateFileError: It is of another model or another optimizer, or damaged.
-        """
+        """Loads a checkpoint's weights and optimizer state, whichever mode and number of ranks wrote it."""
         saved.load_model(self.model)
         groups = saved.optimizer_groups(self.optimizer, self._optimization)
         state = {number: saved.optimizer_state(number) for number in saved.optimizer_numbers()}
@@ -192,8 +185,7 @@ class Replica:
 def optimizer_part(optimizer: Optimizer, optimization: Optimization) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """State of the parameters that this rank's optimizer holds, and the plain values that go with it.
 
-    Returns:
-        Tensors named "<number>.<key>", and `scalars`, `groups`, `kind`: see `workers.state_files.saved_state`.
+    Tensors are named "<number>.<key>"; for `scalars`, `groups`, `kind` see `workers.state_files.saved_state`.
     """
     held = optimizer_state(optimizer)
     sizes = [len(group["params"]) for group in optimizer.param_groups]
@@ -219,6 +211,5 @@ def described_groups(optimizer: Optimizer, sizes: Sequence[int]) -> list[dict[st
 
 
 def optimizer_state(optimizer: Optimizer) -> Mapping[Any, Any]:
-    """The per-parameter state that this rank holds, keyed by parameter."""
     local = getattr(optimizer, "optim", optimizer)  # ZeroRedundancyOptimizer keeps its shard in `.optim`
     return dict(local.state)

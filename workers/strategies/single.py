@@ -1,7 +1,7 @@
-"""Ranks without a process group: one device alone, or parallel-independent ranks that exchange nothing.
+"""Ranks without a process group: one device alone, or parallel-independent ranks.
 
 Each independent rank trains its own copy on its own chunks, so this also works with torch builds that have no working
-gloo. What becomes of the copies is the merge policy's business (`workers.training.independent.model_merge`).
+gloo.
 """
 
 from __future__ import annotations
@@ -38,6 +38,5 @@ class IndependentStrategy(SingleStrategy):
         self.replica_group = self.copy = place.rank
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        """A whole copy a rank, written under the rank's name."""
         optimizer = optimization.optimizer(model, lr)
         return Replica(model, optimizer, optimization, precision, f"_rank{self.place.rank}")

@@ -33,10 +33,8 @@ class ZeroStrategy(DdpStrategy):
 
 
 class ZeroReplica(DdpReplica):
-    """DDP's, whose optimizer holds the state of this rank's share of the parameters."""
-
     def load(self, saved: SavedState) -> None:
-        """As in every mode; then Adam's counts of steps go back to the GPU, where its fused kernel reads them.
+        """Loads as every mode; then moves Adam's counts of steps back to the GPU, where its fused kernel reads them.
 
         torch 2.13's `ZeroRedundancyOptimizer.load_state_dict` moves all tensors without dimensions to the CPU.
         """

@@ -1,11 +1,9 @@
-"""Turns granted chunks into the batches of optimizer steps, and knows at every boundary what the weights have seen.
+"""Batches of optimizer steps, made from granted chunks, and the exact position in the data at every boundary.
 
-A replica group's samples form one stream: chunk after chunk as the host grants them, each chunk in a shuffled order
-that depends on nothing but (seed, epoch, chunk). A global batch is the next `global_batch` samples of that stream, and
-every rank of the group takes its contiguous slice. So the order of samples does not depend on the number of ranks, and
-a run that resumes from a position continues with the very next sample (docs/decisions/0003).
-
-A global batch may cross chunks but never an epoch's end: the epoch's last one may be short.
+A replica group's samples form one stream: chunk after chunk, each in an order that depends on (seed, epoch, chunk)
+alone. A global batch is the next `global_batch` samples of it, and every rank of the group takes a contiguous slice.
+So the order of samples does not depend on the number of ranks, and a resumed run continues with the very next sample
+(docs/decisions/0003). A batch may cross chunks but never an epoch's end.
 """
 
 from __future__ import annotations
@@ -26,14 +24,11 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """How a dataset is cut, as the ledger cuts it.
+    """The cuts of a dataset into blocks and chunks, as in the ledger; the last of each may be short.
 
     Attributes:
-        samples: Samples in the dataset.
-        samples_per_block: The larger unit; the last block may be short.
-        chunk_size: The smaller unit; the last chunk of a block may be short.
         seed: Decides the order of samples inside every chunk.
-        shuffled: Whether they have such an order; else they come as they are numbered.
+        shuffled: False: samples of a chunk come as they are numbered.
     """
 
     samples: int
@@ -50,25 +45,23 @@ class ChunkPlan:
         return block_id * self.chunks_per_block + chunk_id
 
     def owner(self, epoch: int, block_id: int, chunk_id: int, world_size: int) -> int:
-        """The rank that a chunk belongs to in an epoch; it moves on by one each epoch."""
         return (self.chunk_index(block_id, chunk_id) + epoch) % world_size
 
     def order(self, epoch: int, block_id: int, chunk_id: int, start: int, count: int) -> Indices:
-        """Dataset indices of a chunk's samples in the order they are trained, shape (count,)."""
+        """Dataset indices of a chunk's samples in training order, shape (count,)."""
         if not self.shuffled:
             return np.arange(start, start + count, dtype=np.int64)
         generator = np.random.default_rng([self.seed, epoch, self.chunk_index(block_id, chunk_id)])
         return (start + generator.permutation(count)).astype(np.int64)
 
     def sizes(self) -> Iterator[int]:
-        """Samples in each chunk, in the order of their numbers."""
         for block_start in range(0, self.samples, self.samples_per_block):
             block = min(self.samples_per_block, self.samples - block_start)
             for chunk_start in range(0, block, self.chunk_size):
                 yield min(self.chunk_size, block - chunk_start)
 
     def group_steps(self, epochs: int, group: int, groups: int, group_batch: int) -> int:
-        """Optimizer steps of a replica group in that many epochs; where there is one group, all chunks are its own."""
+        """Optimizer steps of a replica group in that many epochs."""
         shares = [0] * groups
         for index, size in enumerate(self.sizes()):
             shares[index % groups] += size
@@ -79,12 +72,12 @@ class ChunkPlan:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Samples that a rank works on at once.
+    """Samples of one forward pass.
 
     Attributes:
         indices: Dataset indices, shape (micro-batch size,).
-        weight: What the mean loss over these samples is multiplied by, so that after the strategy has averaged over
-            the replica group's ranks the gradient is that of the mean over the global batch.
+        weight: Factor of the mean loss over these samples, so that the mean of the ranks' gradients is the gradient of
+            the global batch's mean.
     """
 
     indices: Indices
@@ -100,11 +93,11 @@ class StepBatch:
             for it in the all-reduce.
         samples: Samples in this rank's share.
         global_samples: Samples in the whole batch, over the replica group's ranks.
-        epoch, block_id, chunk_id: Where the batch ends.
-        finished: Chunks whose last sample is in this batch, with the step after it as `optimizer_step`.
-        wait_s: Time spent waiting for the host's grants.
-        indices: Dataset indices of the whole batch, over the replica group's ranks.
-        first: Where this rank's share of them begins.
+        epoch, block_id, chunk_id: The batch's last chunk.
+        finished: Chunks whose last sample is in this batch.
+        wait_s: Seconds spent waiting for grants.
+        indices: Dataset indices of the whole batch.
+        first: The first of them that is this rank's.
     """
 
     micro_batches: tuple[MicroBatch, ...]
@@ -120,14 +113,11 @@ class StepBatch:
 
     @property
     def own(self) -> Indices:
-        """This rank's share, shape (samples,); may be empty."""
         return self.indices[self.first : self.first + self.samples]
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """A granted chunk and how much of it has been taken."""
-
     grant: Grant
     order: Indices
     done: int
@@ -139,12 +129,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class GroupProgress:
-    """What a replica group has behind it; saved with the weights.
-
-    Attributes:
-        samples_seen: Samples trained over all attempts; skipped ones are not among them.
-        chunks_done: Chunks trained to their end over all attempts.
-    """
+    """Counters of a replica group over all attempts, saved with the weights; skipped samples are not counted."""
 
     samples_seen: int = 0
     chunks_done: int = 0
@@ -152,17 +137,17 @@ class GroupProgress:
 
 @dataclass(slots=True)
 class GroupBatches:
-    """The stream of a replica group, cut into batches; one a rank.
+    """The stream of a replica group, cut into batches; one object a rank.
 
     Args:
-        plan: How the dataset is cut.
+        plan: The dataset's chunks.
         claim: Asks the host for the n-th chunk of this attempt and waits for its grant.
         global_batch: Samples in a step over the replica group's ranks.
-        micro_batch: Samples that a rank works on at once.
-        group_rank, group_size: Which slice is this rank's.
-        progress: What earlier attempts have behind them.
-        shares: Samples of a whole batch for each rank, where they are not to be alike; may be changed between steps.
-        alike: Every rank makes the same number of micro-batches, because ranks meet in each of them.
+        micro_batch: Samples of a pass at most.
+        group_rank, group_size: This rank's place in its group.
+        progress: Counters of earlier attempts.
+        shares: Samples of a whole batch for each rank; None for equal shares. May be changed between steps.
+        alike: Every rank makes the same number of micro-batches, because ranks synchronise in each of them.
     """
 
     plan: ChunkPlan
@@ -177,35 +162,25 @@ class GroupBatches:
     _claims: int = 0
     _chunk: _Chunk | None = None
     _exhausted: bool = False
-    _expected: int = -1
     _uncommitted: list[ChunkDone] = field(default_factory=list)
     _skipped: list[SkippedBatch] = field(default_factory=list)
     _named_in: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def exhausted(self) -> bool:
-        """The host has said that no chunk is left after those at hand, and they are used up."""
         return self._exhausted and self._chunk is None
 
     @property
     def skipped_ranges(self) -> int:
-        """Runs of samples in the skipped batches that the host doesn't know of yet."""
+        """Ranges of samples in skipped batches that the host doesn't know of yet."""
         return sum(len(batch.ranges) for batch in self._skipped)
 
     @property
     def between_chunks(self) -> bool:
-        """No chunk is begun and unfinished."""
         return self._chunk is None or self._chunk.done == 0
 
-    @property
-    def expected(self) -> int | None:
-        """Samples that the group may still expect where groups take chunks from each other; None where all is fixed."""
-        if self._expected < 0:
-            return None
-        return self._expected + (self._chunk.left if self._chunk is not None else 0)
-
     def next(self, step: int) -> StepBatch | None:
-        """This rank's share of the batch that makes optimizer step number `step`, or None when the data is used up."""
+        """This rank's share of the batch of optimizer step `step`, or None when the data is used up."""
         slices: list[Indices] = []
         finished: list[ChunkDone] = []
         taken, waited, last = 0, 0.0, None
@@ -232,22 +207,17 @@ class GroupBatches:
         return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
 
     def cut_again(self, batch: StepBatch) -> StepBatch:
-        """The same samples on the same ranks, in micro-batches of the size that they have now."""
+        """The same samples in micro-batches of the current size."""
         _, _, micro_batches = self._share(batch.indices)
         return replace(batch, micro_batches=micro_batches)
 
     def skip(self, batch: StepBatch, step: int) -> None:
-        """Nothing of the batch just taken went into the weights; every rank of the replica group says so."""
+        """Notes that nothing of the last batch went into the weights; every rank of the replica group calls it."""
         self.progress.samples_seen -= batch.global_samples
         self._skipped.append(SkippedBatch(batch.epoch, step, sample_ranges(batch.indices)))
 
     def position(self, step: int, checkpoint: int | None = None) -> Position:
-        """Where the replica group stands after optimizer step `step`.
-
-        Args:
-            step: Steps done.
-            checkpoint: The checkpoint that this position is staged for; once it is committed, see `committed`.
-        """
+        """The replica group's position after `step` steps, staged for `checkpoint` where one is given."""
         if checkpoint is not None:
             self._named_in[checkpoint] = self.progress.chunks_done, step
         partial = []
@@ -257,7 +227,7 @@ class GroupBatches:
         return Position(step, self.progress.samples_seen, list(self._uncommitted), partial, list(self._skipped))
 
     def committed(self, checkpoint: int) -> None:
-        """The host holds what `position` named for that checkpoint: that need not be named again."""
+        """Leaves out of further positions what that checkpoint holds."""
         named = self._named_in.pop(checkpoint, None)
         if named is not None:
             chunks_done, step = named
@@ -267,11 +237,7 @@ class GroupBatches:
             self._named_in = {n: at for n, at in self._named_in.items() if n > checkpoint}
 
     def _ensure_chunk(self) -> float:
-        """Claims the next chunk if none is at hand.
-
-        Returns:
-            Seconds waited for the host.
-        """
+        """Claims the next chunk if none is at hand; returns the seconds waited for the host."""
         if self._exhausted or self._chunk is not None:
             return 0.0
         began = time.perf_counter()  # the monotonic clock of Python 3.12 and older has ticks of 16 ms on Windows
@@ -282,16 +248,13 @@ class GroupBatches:
         else:
             order = self.plan.order(grant.epoch, grant.block_id, grant.chunk_id, grant.start, grant.count)
             self._chunk = _Chunk(grant, order, grant.offset)
-            self._expected = grant.expected
         return time.perf_counter() - began
 
     def _share(self, batch: Indices) -> tuple[int, int, tuple[MicroBatch, ...]]:
-        """This rank's slice of a global batch (where it begins, how long it is), cut into micro-batches of
-        `micro_batch` samples at most.
+        """This rank's slice of a global batch: its first sample, its length, its micro-batches.
 
-        Weights: with n samples in the batch and W ranks whose gradients are averaged, a micro-batch of m samples
-        counts m · W / n, so that the sum over micro-batches and the mean over ranks make the mean over n, however
-        many samples each rank has.
+        With n samples in the batch and W ranks whose gradients are averaged, a micro-batch of m samples has weight
+        m · W / n, so that the sum over micro-batches and the mean over ranks make the mean over n.
         """
         total, size = len(batch), self.group_size
         bounds = self._bounds(total)
@@ -308,7 +271,7 @@ class GroupBatches:
         return first, len(share), tuple(MicroBatch(p, len(p) * size / total) if len(p) else idle for p in parts)
 
     def _bounds(self, total: int) -> list[int]:
-        """Where each rank's slice of `total` samples begins; the last bound is `total` itself."""
+        """The first sample of each rank's slice of `total` samples, and `total` itself."""
         if self.shares is None:
             return [total * rank // self.group_size for rank in range(self.group_size + 1)]
         return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]

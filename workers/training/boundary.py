@@ -1,7 +1,7 @@
 """The boundary between two optimizer steps: agree on what the host wants, evaluate, checkpoint, synchronise, stop.
 
-What the weights have seen is known exactly here and nowhere else: inside a step, gradients hold a part of a batch. So
-everything that is measured, saved or decided waits for the boundary, and a run that is killed anywhere resumes at one.
+Only here is it known exactly which samples the weights have seen: inside a step, gradients hold a part of a batch. So
+everything that is measured, saved or decided waits for it, and a run that is killed anywhere resumes at one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 
-from core.protocol.messages import Merge, RankDone
+from core.protocol.messages import RankDone
 from workers.training.horizon import Horizon
 from workers.training.independent.model_merge import merge
 from workers.training.rank_checkpoints import RankCheckpoints, passed
@@ -18,7 +18,7 @@ from workers.training.validation import Validation
 
 
 class Wish(IntEnum):
-    """What the host wants of a rank; of several ranks' wishes the highest counts."""
+    """Requests of the host; of several ranks' wishes the highest counts."""
 
     NOTHING = 0
     CHECKPOINT = 1
@@ -26,12 +26,9 @@ class Wish(IntEnum):
 
 
 class Boundary:
-    """What one rank does before, between and after its steps.
+    """One rank's work before, between and after its steps.
 
-    Args:
-        setup: What is trained.
-        horizon: How far.
-        settle: Called before anything is saved: the last step may still turn out to have been left out.
+    `settle` is called before anything is saved: the last step may still turn out to have been left out.
     """
 
     def __init__(self, setup: TrainingSetup, horizon: Horizon, settle: Callable[[], None]) -> None:
@@ -41,10 +38,8 @@ class Boundary:
         self._batches = setup.batches
         self._horizon = horizon
         self._local_sgd = setup.local_sgd
-        self._merges = setup.merges
         self._validation = Validation(setup)
         self.checkpoints = RankCheckpoints(setup, horizon, self._validation, settle)
-        self._done = False
         self._previous = 0
 
     # before a step
@@ -54,29 +49,10 @@ class Boundary:
         self._previous = self._session.step
         return self._round_stops()
 
-    def before_step(self) -> bool:
-        """Merges independent ranks' weights where that is due.
-
-        Before a step and not after one, so that a run resumed between checkpoint and merge merges first.
-
-        Returns:
-            True when the run is to stop instead; the merge is then due again after the resume.
-        """
-        if not self._merges.due(self._batches.progress.chunks_done):
-            return False
-        inbox, done = self._session.inbox, self._merges.done
-        self._session.reporter.send(self._merges.ready(self._session.step))
-        self._serve(lambda: self._merges.done > done or inbox.stop_asked)
-        return self._merges.done == done
-
     # after a step
 
     def after_step(self) -> bool:
-        """Everything between two steps.
-
-        Returns:
-            True when the run is to stop here.
-        """
+        """Does everything between two steps; True when the run is to stop here."""
         step, config = self._session.step, self._session.config
         self._read_inbox()
         # A round comes first, so that what is evaluated and saved at its step is what all ranks share.
@@ -104,7 +80,7 @@ class Boundary:
         return False
 
     def _wish(self) -> Wish:
-        """What this rank knows the host wants; a wish for a checkpoint is voiced once."""
+        """The host's request that this rank knows of; a request for a checkpoint is voiced once."""
         inbox, every_s = self._session.inbox, self._session.config.checkpoint_every_s
         # Rank 0's clock alone, since clocks differ: the vote tells the others.
         by_clock = every_s is not None and self._strategy.place.rank == 0 and self.checkpoints.commits.is_due(every_s)
@@ -119,7 +95,7 @@ class Boundary:
     # after the last step
 
     def last_rounds(self) -> bool:
-        """Out of data: takes part in rounds until no rank has steps left (True) or the host wants a stop (False)."""
+        """Takes part in rounds until no rank has steps left (True) or the host wants a stop (False)."""
         rounds = self._local_sgd
         while rounds is not None and not rounds.over:
             self._read_inbox()
@@ -142,26 +118,17 @@ class Boundary:
             self.checkpoints.commits.wait_written()
         else:
             self.checkpoints.take("finished" if finished else "stopped", surely=True)
-        self._done = True
         self._session.reporter.send(RankDone(self._session.step, finished))
-        self._serve(lambda: self._session.inbox.finish)
+        self._serve()
 
-    def _serve(self, until: Callable[[], bool]) -> None:
-        """Does what the host asks until the condition holds: commits again, merges, loads merged weights."""
-        inbox, model = self._session.inbox, self._setup.model
-        while not until():
+    def _serve(self) -> None:
+        """Commits again and merges, as the host asks, until it lets this rank go."""
+        inbox = self._session.inbox
+        while not inbox.finish:
             inbox.wait(0.5)
             self.checkpoints.note_committed()
             while inbox.orders:
-                order = inbox.orders.popleft()
-                if isinstance(order, Merge):
-                    evaluation, policy = self._validation.evaluation, self._merges.policy
-                    merge(order, self._session, model, evaluation, policy, final=self._done)
-                elif not self._done:  # a rank that is done keeps the weights it ended with, also after a resume
-                    self._merges.take(order, model)
-                    self.checkpoints.note_same_weights()
-            # After the orders: a rank that resumed training before this one commits its merged weights, so this one
-            # must hold the same.
+                merge(inbox.orders.popleft(), self._session, self._setup.model, self._validation.evaluation)
             if self._takes_wish_to_commit():
                 self.checkpoints.take("asked", surely=True)
 
@@ -170,7 +137,6 @@ class Boundary:
         self.checkpoints.note_committed()
 
     def _takes_wish_to_commit(self) -> bool:
-        """Whether the host wants a checkpoint of ranks that step by themselves; asked once a wish."""
         wanted, self._session.inbox.commit_asked = self._session.inbox.commit_asked, False
         return wanted
 
@@ -182,7 +148,7 @@ class Boundary:
         return rounds is not None and rounds.due(self._session.step) and not self._synchronise()
 
     def _synchronise(self) -> bool:
-        """One round, unless a rank was told to stop (False); see `workers.training.independent.local_sgd`."""
+        """Makes one round, unless a rank was told to stop (False)."""
         rounds, step = self._local_sgd, self._session.step
         assert rounds is not None
         done = rounds.synchronise(

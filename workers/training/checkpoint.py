@@ -1,11 +1,9 @@
-"""A rank's part of a checkpoint: what it writes, and how it comes back from it.
+"""A rank's part of a checkpoint: the files that it writes, and how they are loaded.
 
-Which of weights and optimizer state a rank writes is the replica's business (`strategies.replica`); the state of its
-generators, its place in the data and its counters every rank writes itself (`rank<r>.safetensors`). Weights have
-their canonical names and optimizer state is keyed by the parameter's number, whole or in slices, so any mode can read
-what another wrote (`saved_state`).
-
-The run host makes the parts a checkpoint by writing the manifest last (`core.checkpoints.store`).
+The replica decides which weights and optimizer state a rank writes (`strategies.replica`); every rank writes its random
+generators, its position in the data and its counters (`rank<r>.safetensors`). Weights have their canonical names and
+optimizer state is keyed by the parameter's number, whole or in slices, so any mode reads what another wrote. The run
+host makes the parts a checkpoint by writing the manifest last (`core.checkpoints.store`).
 """
 
 from __future__ import annotations
@@ -31,24 +29,18 @@ TensorsAndValues = tuple[Mapping[str, torch.Tensor], Mapping[str, Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A rank's part of a checkpoint, in memory that training does not touch.
-
-    Attributes:
-        step: Optimizer steps behind it.
-        files: Tensors and values by file name.
-    """
+    """A rank's part of a checkpoint, in memory that training does not touch: tensors and values by file name."""
 
     step: int
     files: Mapping[str, TensorsAndValues] = field(default_factory=dict)
 
 
 def rank_file(rank: int) -> str:
-    """The file with a rank's own state."""
     return f"rank{rank}.safetensors"
 
 
 def take_part(strategy: Strategy, replica: Replica, step: int, counters: Mapping[str, Any]) -> Part:
-    """Copies this rank's part out of the live objects; `counters` are the trainer's own state, JSON values."""
+    """Copies this rank's part out of the live objects; `counters` are JSON values."""
     files: dict[str, TensorsAndValues] = {}
     for part in replica.parts():
         values = {**part.values, "pieces": described} if (described := describe(part.tensors)) else part.values
@@ -59,28 +51,19 @@ def take_part(strategy: Strategy, replica: Replica, step: int, counters: Mapping
 
 
 def write_part(folder: Path, part: Part) -> list[StagedFile]:
-    """Writes, syncs and hashes the files of a part.
-
-    Raises:
-        OSError: Disk full, no permission.
-    """
+    """Writes, syncs and hashes the files of a part."""
     staged = [safetensors_files.write(folder / name, *contents) for name, contents in part.files.items()]
     reach("before_staged", part.step)
     return staged
 
 
 def saved_counters(folder: Path) -> dict[str, Any]:
-    """The counters that rank 0 saved with a checkpoint.
-
-    Raises:
-        StateFileError: Its file is missing or damaged.
-    """
     counters: dict[str, Any] = safetensors_files.OpenFile(folder / rank_file(0)).values["counters"]
     return counters
 
 
 def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = "") -> dict[str, Any]:
-    """Puts a checkpoint's state into the live objects.
+    """Loads a checkpoint; raises `StateFileError` if it is damaged or of another model or optimizer.
 
     Random generators continue where as many ranks train in as many replica groups as before; else their state means
     nothing here.
@@ -89,14 +72,11 @@ def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = ""
         folder: The checkpoint's.
         strategy: This rank's.
         replica: Takes up its share of weights and optimizer state.
-        copy: Whose copy is taken where each rank wrote its own (`SavedState`); empty is the strategy's choice.
+        copy: The rank whose copy is taken where each rank wrote its own (`SavedState`); empty is the strategy's choice.
 
     Returns:
-        The trainer's counters as they were saved with these weights: of the rank whose copy it is, else this rank's
-        own, or rank 0's for a rank that was not there before.
-
-    Raises:
-        StateFileError: A file is missing, damaged, or fits another model or optimizer.
+        The trainer's counters as saved with these weights: of the rank whose copy it is, else this rank's own, or rank
+        0's for a rank that was not there before.
     """
     saved = SavedState(folder, copy or strategy.copy)
     replica.load(saved)
@@ -113,7 +93,6 @@ def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = ""
 
 
 def _as_before(counters: Mapping[str, Any], strategy: Strategy) -> bool:
-    """Whether as many ranks train in as many replica groups as when these counters were written."""
     world = counters.get("world_size", strategy.place.world_size)
     groups = Mode.read(counters.get("mode", strategy.name)).replica_groups(world)
     return bool(world == strategy.place.world_size and groups == strategy.replica_groups)

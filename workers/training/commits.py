@@ -26,15 +26,13 @@ _ASK_AGAIN_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """What a rank offers for a checkpoint.
+    """A rank's offer of its part of a checkpoint.
 
     Attributes:
-        step: Optimizer steps done.
-        reason: For the log.
         take: Copies the state; called once the host has agreed.
-        position: The place in the data, for the checkpoint that the host named.
+        position: The position in the data, for the checkpoint that the host named.
         val_loss: Of this very step, or None.
-        round: Local SGD rounds behind this rank; parts of one checkpoint are of the same round.
+        round: Local SGD rounds done; parts of one checkpoint are of the same round.
         diverged: The weights are not finite.
     """
 
@@ -79,10 +77,7 @@ class Commits:
     def begin(self, request: CommitRequest, *, join: bool = False) -> int:
         """Asks for a checkpoint and stages this rank's part of it in the background.
 
-        `join`: takes part in the checkpoint that is being made, if one is, and begins none.
-
-        Returns:
-            The checkpoint, `BUSY` when the one before is still being made, or `KEPT`.
+        Returns `BUSY` when the one before is still being made, or `KEPT`. `join`: begins none, only takes part in one.
         """
         self._reporter.send(CommitBegin(request.step, request.reason, request.round, join, request.diverged))
         answer = self._inbox.wait_for(CommitTo)
@@ -127,11 +122,7 @@ class Commits:
             self._inbox.wait_for(CommitTo)
 
     def wait_written(self) -> None:
-        """Waits for the part that is being written, if any.
-
-        Raises:
-            BaseException: What went wrong there that is not the disk's fault.
-        """
+        """Waits for the part that is being written; raises what went wrong there that is not the disk's fault."""
         if self._writer is not None:
             self._writer.join()
             self._writer = None

@@ -18,12 +18,12 @@ from workers.strategies import Strategy
 
 
 class SwitchedForward:
-    """A model that is compiled or not from pass to pass; what was compiled is kept.
+    """A model that is compiled or not from pass to pass.
 
     Args:
         model: The recipe's, not replicated yet; its weights keep their names.
-        strategy: Says which parts are compiled by themselves.
-        samples: Of the passes that `of` lets be compiled.
+        strategy: Names the parts that are compiled one by one.
+        samples: The micro-batch size that is compiled.
     """
 
     def __init__(self, model: nn.Module, strategy: Strategy, samples: int = 0) -> None:
@@ -40,10 +40,9 @@ class SwitchedForward:
 
     @contextmanager
     def of(self, samples: int) -> Iterator[None]:
-        """The context of a training pass; every other pass, such as an evaluation's, is plain.
+        """The context of a training pass, compiled for whole micro-batches only; all other passes are plain.
 
-        Kernels are made again for every other number of samples (26 s on an H200, for an epoch's shorter last batch),
-        so only passes over the one number are compiled.
+        Kernels are made again for every other number of samples: 26 s on an H200 for an epoch's shorter last batch.
         """
         self.use(compiled=samples == self._samples)
         try:

@@ -1,8 +1,7 @@
-"""Watches for divergence: whether the weights are finite when a checkpoint is due.
+"""Divergence watch: checks that the weights are finite when a checkpoint is due.
 
-A loss or gradient that is not finite moves no weights (`non_finite`), but an update that is too large can. Weights are
-looked at only when a checkpoint is due: there a device is waited for anyway. All ranks of a replica group come to one
-verdict (`Strategy.total`), so that they take a checkpoint together or leave it out together.
+A loss or gradient that is not finite moves no weights (`non_finite`), but an update that is too large can. All ranks of
+a replica group come to one verdict, so that they take a checkpoint together or leave it out together.
 """
 
 from __future__ import annotations
@@ -14,11 +13,7 @@ from workers.training.setup import TrainingSetup
 
 
 class DivergenceWatch:
-    """One rank's watch.
-
-    Attributes:
-        last_good: The step of the newest good checkpoint that was begun; None before the first.
-    """
+    """One rank's watch; `last_good` is the step of the newest good checkpoint that was begun, None before the first."""
 
     def __init__(self, setup: TrainingSetup) -> None:
         self._strategy = setup.strategy
@@ -31,8 +26,8 @@ class DivergenceWatch:
     def weights_are_finite(self, step: int) -> bool:
         """Whether a checkpoint of `step` would be a good one; all ranks of the replica group call it at that step.
 
-        Ranks in step may be asked for it again, each at another moment, while they wait at the same step: the answer
-        is kept. A rank by itself looks again, as its weights may have been replaced by merged ones.
+        Ranks in step may ask again at the same step, each at another moment: the answer is kept. A rank by itself looks
+        again, as its weights may have been replaced by a mean.
         """
         if self._verdict is None or self._verdict[0] != step or not self._strategy.synchronised:
             finite = all_finite(self._replica.trained(), self._strategy.place.device)
@@ -40,7 +35,7 @@ class DivergenceWatch:
         return self._verdict[1]
 
     def alert(self, step: int, *, finite: bool) -> None:
-        """Says that a checkpoint is left out: once, until one is good again."""
+        """Reports that a checkpoint is left out: once, until one is good again."""
         if finite or self._alerted:
             self._alerted = not finite
             return
@@ -61,10 +56,7 @@ class DivergenceWatch:
         )
 
     def after_round(self, step: int, round_: int, left_out: Sequence[int]) -> None:
-        """Raises the alert of a local SGD round that left out ranks whose weights are not finite.
-
-        Such a rank got the others' mean, so its weights are looked at again.
-        """
+        """Raises the alert of a local SGD round that left out ranks whose weights are not finite."""
         rank, world = self._strategy.place.rank, self._strategy.place.world_size
         skipped = len(left_out) == world
         if rank not in left_out or (skipped and rank != 0):

@@ -1,4 +1,4 @@
-"""The validation loss: of the same samples every time, however they are cut, and no generator moves because of it."""
+"""Validation loss: always of the same samples, however they are cut, and without moving a random generator."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Evaluation:
     """Measures a model on held-out samples.
 
     Attributes:
-        samples: Held-out samples there are.
+        samples: Held-out samples.
         limit: Samples measured at most, spread evenly over them.
-        micro_batch: Samples at once; which ones are measured does not depend on it.
+        micro_batch: Samples of a pass; the choice of samples does not depend on it.
         batch: CPU tensors of samples by their indices.
         loss: Mean loss of a model over such a batch, or `LossAndMetrics`.
         precision: The forward pass's format.
@@ -44,20 +44,17 @@ class Evaluation:
 
     @classmethod
     def of(cls, task: Task, session: Session, precision: Precision) -> Evaluation | None:
-        """A task's, in micro-batches of the size of now; None where it measures nothing, or no sample is held out."""
+        """The task's evaluation in micro-batches of the current size; None where nothing is measured or held out."""
         held_out, config, micro_batch = session.data.val_samples, session.config, session.batch.micro
         if task.val_batch is None or held_out < 1:
             return None
         limit = config.val_samples or task.val_samples or MOST_SAMPLES
-        if config.val_samples is None and task.val_batches is not None:
-            limit = task.val_batches * (config.batch_size or micro_batch)
         return cls(held_out, limit, micro_batch, task.val_batch, task.loss, precision)
 
     def measure(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
-        """The mean loss over the samples, spread over the ranks of the replica group and reduced over them.
+        """The mean loss over all samples (NaN for none), and the other metrics with `val_` before their names.
 
-        Returns:
-            The loss; NaN when no sample is held out. And the task's other metrics, their names after `val_`.
+        Samples are spread over the ranks of the replica group.
         """
         spread = np.linspace(0, self.samples - 1, min(self.samples, self.limit)).astype(np.int64)
         chosen = spread[np.diff(spread, prepend=-1) > 0]  # not np.unique, which loads numpy.ma
@@ -71,10 +68,9 @@ class Evaluation:
         return means.pop("loss"), {f"val_{name}": mean for name, mean in means.items()}
 
     def _totals(self, model: nn.Module, share: Indices, device: torch.device, rounds: int) -> Mapping[str, float]:
-        """The sums of all metrics, by name.
+        """Sums of all metrics by name, over at least `rounds` passes.
 
-        At least `rounds` forward passes are made: where ranks wait for each other in theirs, and so that a rank
-        without a share knows the metrics' names.
+        A collective forward needs all ranks, and a rank without a share needs the metrics' names.
         """
         totals: dict[str, Tensor] = {}
         parts = [share[first : first + self.micro_batch] for first in range(0, len(share), self.micro_batch)]
@@ -90,7 +86,7 @@ class Evaluation:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """Tensors, and tuples, lists and dicts of them, on `device`; other values as they are."""
+    """Moves tensors, and tuples, lists and dicts of them, to `device`; other values stay."""
     if isinstance(batch, Tensor):
         return batch if device.type == "cpu" else batch.pin_memory().to(device, non_blocking=True)
     if isinstance(batch, dict):

@@ -1,7 +1,6 @@
-"""Training horizon: how many steps a rank makes, and where each stands in the learning rate's schedule.
+"""Training horizon: the number of steps of a rank, and each step's place in the learning rate's schedule.
 
-`steps` and `epochs` set it before the first step; a recipe's goal may end the training earlier. Where replica groups
-take chunks from each other, only the host knows how much data is left, so the schedule follows each of its grants.
+`steps` and `epochs` set it before the first step; a recipe's goal may end the training earlier.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from workers.training.setup import TrainingSetup
 
 
 class Horizon:
-    """One rank's horizon; the step it has reached is `Session.step`."""
-
     def __init__(self, setup: TrainingSetup) -> None:
         self._session = setup.session
         self._strategy = setup.strategy
@@ -31,29 +28,21 @@ class Horizon:
 
     @property
     def is_reached(self) -> bool:
-        return self._session.step >= self._last_step or self._has_reached_goal
+        return self._session.step >= self._schedule.ends or self._has_reached_goal
 
     @property
     def has_steps_left(self) -> bool:
-        """This rank expects to make another step: its vote in a round of local SGD."""
+        """Whether this rank expects to make another step: its vote in a round of local SGD."""
         expects = self._session.step < self._schedule.ends and not self._batches.exhausted
         return expects and not self._has_reached_goal
 
     def lr(self) -> float:
-        """The learning rate of the step that is being made."""
         schedule, peak = self._schedule, self._session.config.lr * self._schedule.scale
         rule = self._optimization if schedule.warms_up else replace(self._optimization, warmup_steps=0)
         return rule.lr(schedule.place(self._session.step), schedule.length, peak)
 
-    def follow_grants(self) -> None:
-        """Spreads the rest of the schedule over this batch and those that this replica group may still expect."""
-        samples = self._batches.expected
-        if samples is not None:
-            steps_left = 1 + math.ceil(samples / self._batches.global_batch)
-            self._schedule = self._schedule.expecting(self._session.step, steps_left)
-
     def report_goal(self) -> None:
-        """Reports how near the goal is, and how many steps the run will have made by then at the pace so far."""
+        """Reports how near the goal is, and the steps that the run will have made by then at the pace so far."""
         progress = None if self._goal is None else self._goal.progress()
         if progress is None or self._strategy.place.rank != 0 or not self._batches.between_chunks:
             return
@@ -70,14 +59,14 @@ class Horizon:
         }
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Continues a saved schedule at the step that the session has reached, and what was counted of the goal."""
+        """Continues a saved schedule and goal at the session's step."""
         if (schedule := saved_schedule(counters.get("schedule"))) is not None:
             self._schedule = schedule.resumed(self._schedule, self._session.step, self._optimization.lr_curve)
         if self._goal is not None and counters.get("goal"):
             self._goal.restore(counters["goal"])
 
     def _lr_rule(self) -> dict[str, Any]:
-        """What a resume plan needs to compute the rate without torch; nothing of a recipe with a rule of its own."""
+        """Figures by which a resume plan computes the rate without torch; none for a recipe with a rule of its own."""
         rule = self._optimization
         if type(rule).lr is not Optimization.lr:
             return {}
@@ -85,19 +74,11 @@ class Horizon:
         return {"lr_rule": {**figures, "min_lr_ratio": rule.min_lr_ratio}}
 
     @property
-    def _last_step(self) -> float:
-        """The step after which none is made; with chunks taken from other groups, only the host knows the last."""
-        config = self._session.config
-        if self._strategy.synchronised or not config.work_stealing:
-            return self._schedule.ends
-        return config.steps if config.steps is not None else math.inf
-
-    @property
     def _has_reached_goal(self) -> bool:
         return self._goal is not None and self._batches.between_chunks and self._goal.is_reached()
 
     def _planned_steps(self) -> int:
-        """Steps of this rank's replica group: `steps`, or what the epochs come to, whichever is less."""
+        """Steps of this rank's replica group: `steps`, or those of the epochs, whichever is less."""
         config, strategy = self._session.config, self._strategy
         epochs = config.epochs if config.epochs is not None else (1 if config.steps is None else None)
         if epochs is None:

@@ -27,12 +27,7 @@ from workers.training.step_start import StepStart
 class MemoryGuard:
     """One rank's guard; the ranks of a replica group come to the same answer at each step.
 
-    Args:
-        setup: Its session's batch gets the smaller micro-batch.
-        start: What the step began with.
-
-    Attributes:
-        is_short_here: This rank ran out of memory in the step that is being made.
+    `is_short_here`: this rank ran out of memory in the current step.
     """
 
     def __init__(self, setup: TrainingSetup, start: StepStart) -> None:
@@ -46,19 +41,16 @@ class MemoryGuard:
 
     @property
     def is_short(self) -> bool:
-        """Some rank of the replica group ran out of memory: the step that was made does not count."""
+        """Whether some rank of the replica group ran out of memory, so that the step does not count."""
         return len(self._short) > 0
 
     def begin_step(self) -> None:
-        """Before the first forward pass of a step."""
         self._short, self.is_short_here = (), False
 
     def note(self, error: Exception) -> None:
-        """Takes what a micro-batch raised.
+        """Notes that memory ran out; raises every other error again.
 
-        Raises:
-            MemoryShortError: Memory ran out, and other ranks wait already for what this one does not have.
-            Exception: Memory is not what failed.
+        Raises `MemoryShortError` where other ranks already wait for what this one does not have.
         """
         if not is_out_of_memory(error):
             raise error
@@ -67,25 +59,22 @@ class MemoryGuard:
         self.is_short_here = True
 
     def give_back(self) -> None:
-        """Gives memory back, once nothing refers to what the failed pass has computed."""
+        """Frees memory, once nothing refers to the failed pass's tensors."""
         gc.collect()  # exceptions and frames refer to each other
         if self._strategy.place.device.type == "cuda":
             torch.cuda.empty_cache()
 
     def single_sample(self, batch: StepBatch) -> MicroBatch:
-        """What to join the other ranks with: its loss times its weight is NaN."""
+        """A micro-batch to join the other ranks with: its loss times its weight is NaN."""
         return MicroBatch(batch.indices[:1], float("nan"))
 
     def agreed(self, short: Sequence[int]) -> None:
-        """Takes the ranks of the replica group that ran out of memory."""
         self._short = short
 
     def smaller(self, batch: StepBatch) -> StepBatch:
         """The same samples in smaller micro-batches, for the same step.
 
-        Raises:
-            MemoryShortError: There are none, or it was halved too often already.
-            PeerLostError: The same, on ranks that had memory enough.
+        Where there are none left: raises `MemoryShortError` here, `PeerLostError` on ranks that had memory enough.
         """
         session, was = self._session, self._session.batch.micro
         smaller = session.batch.halved()
@@ -102,7 +91,6 @@ class MemoryGuard:
         return self._batches.cut_again(batch)
 
     def refusal(self) -> MemoryShortError:
-        """The error of this rank, which ran out of memory."""
         session = self._session
         halved = f" Halvings so far: {session.halvings}." if session.halvings else ""
         return MemoryShortError(

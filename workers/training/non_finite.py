@@ -1,11 +1,9 @@
-"""Non-finite guard: sees before the optimizer moves that a loss or a gradient is not finite, and skips the batch.
+"""Non-finite guard: skips a batch whose loss or gradient is not finite, before the optimizer moves.
 
 No collective is added for it. A loss that is not finite makes its whole gradient NaN (`mark`), gradients are
-all-reduced anyway, and every rank reads the same norm of the same gradient. Only where that norm is not finite do ranks
-exchange which samples the losses were of. Reading the norm is the one wait for the device in a step.
-
-A rank that is a replica group by itself need not wait: its optimizer's kernel leaves the step out, and the norm is read
-during the next step (`is_late`), before that one moves the weights or anything is saved.
+all-reduced anyway, and every rank reads the same norm. Only where that is not finite do ranks exchange the samples
+of such losses. A rank that is a replica group by itself does not wait for the norm: its optimizer's kernel leaves the
+step out, and the norm is read during the next step (`is_late`).
 
 With fp16 the loss scale makes gradients overflow now and then, with finite losses: that step updates nothing by itself
 and is none of ours (`workers.optim.precision`).
@@ -31,8 +29,8 @@ from workers.training.step_start import StepStart
 class LateNumber:
     """One number at a time on its way from a device.
 
-    `Tensor.item` waits for all that is queued on a GPU, also for what was queued after the number. A copy into pinned
-    memory with an event behind it is there as soon as the number is.
+    `Tensor.item` waits for all that is queued on a GPU, also behind the number. A copy into pinned memory with an event
+    is there as soon as the number is.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -42,13 +40,12 @@ class LateNumber:
         self._copied: Any = event() if on_gpu else None
 
     def put(self, value: Tensor) -> None:
-        """Sends a number of the device on its way; the one before must have been read."""
+        """Copies a number from the device without waiting; the one before must have been read."""
         self._value.copy_(value, non_blocking=True)
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(value.device))
 
     def read(self) -> float:
-        """The number; waits until it is there."""
         if self._copied is not None:
             self._copied.synchronize()
         return float(self._value)
@@ -63,14 +60,8 @@ _MOST_RANGES: Final = 40_000
 class NonFiniteGuard:
     """One rank's guard; the ranks of a replica group come to the same answer at each step.
 
-    Args:
-        setup: Policy and limit are its config's.
-        start: What each step begins with.
-        memory: Knows whether this rank ran out of memory, and is told of all that did.
-
-    Attributes:
-        is_late: The optimizer can leave a step out by itself, so that the norm may be read in the next one. A model
-            with buffers is excluded: they have to be restored before the next forward pass.
+    `is_late`: the optimizer can leave a step out by itself, so that the norm may be read in the next one. Not with
+    buffers, which have to be restored before the next forward pass.
     """
 
     def __init__(self, setup: TrainingSetup, start: StepStart, memory: MemoryGuard) -> None:
@@ -91,11 +82,10 @@ class NonFiniteGuard:
         self.is_late &= setup.replica.skips_on_device
 
     def begin_step(self) -> None:
-        """Before the first forward pass of a step."""
         self._losses = []
 
     def mark(self, loss: Tensor, weighted: Tensor) -> Tensor:
-        """What to derive from in place of `weighted`: the same, or NaN with its whole gradient if `loss` isn't finite.
+        """`weighted`, or NaN with its whole gradient if `loss` isn't finite.
 
         Not every such loss has a gradient that shows it: `clamp` gives 0 for one that is infinite. On a GPU every
         operation costs its launch, some 10 µs, and `torch.isfinite` is four: so the factor, 1 or NaN, is made of the
@@ -106,12 +96,9 @@ class NonFiniteGuard:
         return weighted * (loss * 0 + 1).to(weighted.dtype)
 
     def may_step(self, batch: StepBatch, grad_norm: Tensor) -> bool:
-        """Whether the optimizer may make something of the batch.
+        """Whether the optimizer may use the batch; else it is skipped, or the step is done again for lack of memory.
 
-        If not, the batch is skipped and reported; or some rank ran out of memory, and the step must be done again.
-
-        Raises:
-            NonFiniteError: The policy, or its limit, lets none be skipped, or the weights are not finite either.
+        Raises `NonFiniteError` where no further batch may be skipped or the weights are not finite either.
         """
         if math.isfinite(grad_norm.item()):
             if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
@@ -130,16 +117,12 @@ class NonFiniteGuard:
         return False
 
     def look_later(self, batch: StepBatch, grad_norm: Tensor) -> None:
-        """Takes the norm of a step whose update has left itself out if it is not finite. After `settle`."""
+        """Takes the norm of a step whose update leaves itself out if it is not finite. After `settle`."""
         self._norm.put(grad_norm)
         self._unread = _Unread(self._session.step, batch, self._losses)
 
     def settle(self) -> None:
-        """Reads the norm of the step before, if that is still to be done, and reports a batch that was left out.
-
-        Raises:
-            NonFiniteError: As `may_step`.
-        """
+        """Reads the norm of the step before, if it is unread, and reports a batch that was left out."""
         unread, self._unread = self._unread, None
         if unread is None or math.isfinite(self._norm.read()):
             return
@@ -147,7 +130,6 @@ class NonFiniteGuard:
         self._leave_out(Finding(unread.step, unread.batch, suspects, ranks, weights_are_finite))
 
     def _leave_out(self, found: Finding) -> None:
-        """Skips a batch of which nothing has gone into the weights."""
         # Other ranks' weights may still reach ranks that step by themselves, in a round or a merge.
         if (not found.weights_are_finite and self._strategy.synchronised) or self._is_spent(found.batch):
             raise self._refusal(found)
@@ -162,16 +144,11 @@ class NonFiniteGuard:
     def _exchange(
         self, batch: StepBatch, losses: Sequence[Tensor], *, is_short: bool
     ) -> tuple[list[int], Indices, list[int], bool]:
-        """What the ranks have to tell each other of a gradient that is not finite.
-
-        Args:
-            batch: All of it.
-            losses: This rank's.
-            is_short: Memory ran out on this rank in that step.
+        """What the ranks know of a gradient that is not finite, over all of them.
 
         Returns:
-            Ranks of the replica group that ran out of memory; the samples of micro-batches whose loss is not finite, on
-            any rank; the ranks that these are on, among all of the run; whether all ranks' weights are finite.
+            Ranks of the group that ran out of memory; the samples of micro-batches whose loss is not finite; the run's
+            ranks that have these; whether all ranks' weights are finite.
         """
         here, size = self._strategy.group_rank, self._strategy.group_size
         marks = [0.0] * len(batch.indices) if is_short else _marks(batch, losses)
@@ -221,9 +198,8 @@ class Finding:
 
     Attributes:
         step: The step that it would have made.
-        batch: All of it.
         suspects: The samples of those micro-batches whose loss is not finite; none where only the gradient is not.
-        ranks: The ranks that these samples are on.
+        ranks: The ranks that have these samples.
         weights_are_finite: Else no batch is at fault.
     """
 
@@ -242,7 +218,7 @@ class Finding:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """For `metrics.jsonl`: where the batch is in the data, its samples, and those whose loss is not finite."""
+        """The batch's place in the data and its samples, for `metrics.jsonl`."""
         batch = self.batch
         return {
             "step": self.step,
@@ -256,8 +232,6 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Unread:
-    """A step whose norm is still to be read, with this rank's losses in it."""
-
     step: int
     batch: StepBatch
     losses: Sequence[Tensor]
@@ -276,7 +250,7 @@ def _marks(batch: StepBatch, losses: Sequence[Tensor]) -> list[float]:
 
 
 def all_finite(tensors: Iterable[Tensor], device: torch.device) -> bool:
-    """Whether every element of every tensor is finite; waits for the device once."""
+    """Whether every element is finite; waits for the device once."""
     finite = torch.ones((), dtype=torch.bool, device=device)
     for tensor in tensors:
         finite &= torch.isfinite(tensor).all().to(device)

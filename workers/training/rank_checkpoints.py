@@ -22,18 +22,14 @@ _SEED_STEP: Final = 1_000_003
 
 
 def fresh_seed(seed: int, rank: int, step: int) -> int:
-    """The seed of a rank that has no saved generators: another one for each rank, and at each step."""
+    """The seed of a rank without saved generators; different for each rank and step."""
     return seed + 1 + rank + _SEED_STEP * step
 
 
-def taken_up(
-    counters: Mapping[str, Any], start: RankStart | None, rank: int, merge_every: int | None
-) -> dict[str, Any]:
-    """The counters that a rank resumes with, of those that were saved with the weights that it takes up.
+def taken_up(counters: Mapping[str, Any], start: RankStart | None, rank: int) -> dict[str, Any]:
+    """Saved counters as a rank resumes with them; unchanged without the host's word (`start`).
 
-    Merges are due by chunks. So where the replica groups differ, or the chunks from one merge to the next
-    (`merge_every`), chunks are counted as if the newest merge had just been. What a rank has learned by itself counts
-    from zero where it takes up weights that are not its own. Without the host's word (`start`) they stay as they are.
+    Counts of what a rank has learned by itself begin at zero where it takes up weights that are not its own.
     """
     values = dict(counters)
     if start is None:
@@ -44,8 +40,6 @@ def taken_up(
         values["samples_seen"] = start.samples_seen
         if values.get("dial"):
             values["dial"] = {**values["dial"], "samples_at": int(values["dial"]["samples_at"]) + gained}
-    if not start.same_groups or values.get("merge_every_chunks", merge_every) != merge_every:
-        values["chunks_done"] = int(values["merges_done"]) * (merge_every or 0)
     if start.copy != str(rank):
         values["chunks_alone"] = 0
     if not start.copy.isdecimal():
@@ -54,17 +48,9 @@ def taken_up(
 
 
 class RankCheckpoints:
-    """Takes this rank's part in checkpoints, and restores what it kept.
+    """Takes this rank's part in checkpoints, and restores its counters.
 
-    Args:
-        setup: What is trained.
-        horizon: How far.
-        validation: What was evaluated.
-        settle: Called before a checkpoint: it brings the place in the data up to date.
-
-    Attributes:
-        commits: The newest checkpoint that this rank has a part in.
-        divergence: Decides whether a checkpoint would be a good one.
+    `settle` is called before a checkpoint: it brings the position in the data up to date.
     """
 
     def __init__(
@@ -123,7 +109,7 @@ class RankCheckpoints:
             self.divergence.last_good = step
 
     def is_taken(self) -> bool:
-        """This very step is in a part of this attempt already, with its validation loss.
+        """Whether a part of this attempt holds this very step, with its validation loss.
 
         If that checkpoint should fail after all, the host asks for another.
         """
@@ -133,19 +119,17 @@ class RankCheckpoints:
         return last.step == step and last.val_loss == self._validation.loss_at(step)
 
     def note_same_weights(self) -> None:
-        """All ranks hold the same weights now: after a merge, or a round of local SGD."""
+        """Notes that all ranks hold the same weights, after a round of local SGD."""
         self._same_weights_at = self._batches.progress.chunks_done
 
     def note_committed(self) -> None:
-        """Leaves out of further positions what the host says it has committed."""
         while self._session.inbox.committed:
             self._batches.committed(self._session.inbox.committed.pop(0))
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Continues from the counters of a checkpoint, as `taken_up` adapted them to this attempt's ranks."""
+        """Continues from counters that `taken_up` adapted to this attempt's ranks."""
         self._session.step = self.divergence.last_good = int(counters["step"])
         self._batches.progress = saved_progress(counters)
-        self._setup.merges.done = int(counters["merges_done"])
         self._same_weights_at = self._batches.progress.chunks_done - int(counters.get("chunks_alone", 0))
         self._validation.restore(counters)
         self._horizon.restore(counters)
@@ -153,7 +137,7 @@ class RankCheckpoints:
             self._setup.precision.scaler.load_state_dict(counters["scaler"])
 
     def _position(self, number: int) -> Position:
-        """The place in the data, for the checkpoint that the host has just named.
+        """The position in the data, for the checkpoint that the host has just named.
 
         By then it has told every rank of the one before, and each must leave out of its position what that one holds,
         or ranks of one replica group would name different chunks.
@@ -162,15 +146,13 @@ class RankCheckpoints:
         return self._batches.position(self._session.step, number)
 
     def _counters(self) -> dict[str, Any]:
-        """This rank's counters, JSON values; `restore` takes them up."""
+        """This rank's counters, JSON values."""
         setup, progress = self._setup, self._batches.progress
         return {
             "step": self._session.step,
             "samples_seen": progress.samples_seen,
             "chunks_done": progress.chunks_done,
-            "merges_done": setup.merges.done,
             "scaler": setup.precision.scaler.state_dict(),
-            "merge_every_chunks": self._session.config.merge_every_chunks,
             "chunks_alone": progress.chunks_done - self._same_weights_at,
             "mode": self._strategy.name,
             "world_size": self._strategy.place.world_size,

@@ -19,19 +19,15 @@ class Session:
     """One rank of one attempt.
 
     Attributes:
-        config: What was asked, complete with the recipe's defaults.
-        run_dir: The run's folder; only `data/` and what `CommitTo` names are written by ranks.
-        strategy: How the work is shared.
+        config: The run's, complete with the recipe's defaults.
+        run_dir: The run's folder; ranks write to `data/` and to what `CommitTo` names only.
         batch: The batch arithmetic of this rank's replica group.
-        halvings: How often its micro-batch was halved since the host started.
-        reporter: Lines to the host.
-        inbox: Lines from the host.
-        resume_folder: The checkpoint to go on from, or None.
-        data: What rank 0 prepared; set before training.
+        halvings: Halvings of its micro-batch since the host started.
+        resume_folder: The checkpoint to resume from, or None.
+        data: The dataset as rank 0 prepared it; set before training.
         first_step: The first step of this attempt, known after resuming.
         step: Optimizer steps done.
-        best_metric: A checkpoint is taken whenever this metric of the evaluations is better than before; empty: not.
-        best_is_higher: Its higher values are the better ones.
+        best_metric: A checkpoint is taken whenever this metric of the evaluations improves; empty: not.
         keep_sampling: Whether a text that is being written continues; see `recipe_api.Run.keep_sampling`.
     """
 
@@ -56,7 +52,7 @@ class Session:
 
     @property
     def start(self) -> RankStart | None:
-        """Where this rank begins, once the data is ready; None where the host has not said it."""
+        """The step and counters to begin with, once the data is ready; None where the host has not said them."""
         return self.data.start
 
     def phase(self, name: str, detail: str = "") -> None:

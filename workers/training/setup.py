@@ -19,7 +19,6 @@ from workers.training.balance.batch_shares import BatchShares, make_batch_shares
 from workers.training.batches import ChunkPlan, GroupBatches
 from workers.training.compiled import SwitchedForward
 from workers.training.independent.local_sgd import LocalSgd, make_local_sgd
-from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
 from workers.training.task import Task
 from workers.training.training_mode import begin_training, evaluating_parts
@@ -27,19 +26,14 @@ from workers.training.training_mode import begin_training, evaluating_parts
 
 @dataclass(frozen=True, slots=True)
 class TrainingSetup:
-    """What a rank trains with.
+    """The objects that a rank trains with.
 
     Attributes:
-        session: This rank's config, place, and line to its host.
-        task: What is trained.
         model: The recipe's own, on its device.
-        forward: Its passes, where some of them are compiled.
-        precision: The forward pass's format, and the loss scale.
+        forward: Switches between compiled and plain passes; None where nothing is compiled.
         replica: `model` as the mode trains it.
-        batches: Where samples come from.
         shares: Load balancing; None where all ranks get equal shares.
         local_sgd: Rounds of local SGD; None in modes without.
-        merges: When independent ranks' weights are merged.
     """
 
     session: Session
@@ -51,15 +45,13 @@ class TrainingSetup:
     batches: GroupBatches
     shares: BatchShares | None
     local_sgd: LocalSgd | None
-    merges: MergeRounds
 
     @property
     def strategy(self) -> Strategy:
-        """How the work is shared among ranks."""
         return self.session.strategy
 
     def training_pass(self, samples: int) -> AbstractContextManager[None]:
-        """The context of a training pass over this number of samples, forwards and back."""
+        """The context of a training pass over this number of samples."""
         return nullcontext() if self.forward is None else self.forward.of(samples)
 
     @property
@@ -85,13 +77,12 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
         session.reporter.event("exchange", **figures)
     batches = _batches(session, task)
     shares = make_batch_shares(config.balance, strategy, batches, session.reporter)
-    merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
     local_sgd = make_local_sgd(strategy, replica)
-    return TrainingSetup(session, task, model, forward, precision, replica, batches, shares, local_sgd, merges)
+    return TrainingSetup(session, task, model, forward, precision, replica, batches, shares, local_sgd)
 
 
 def _report_model(reporter: Reporter, model: nn.Module) -> None:
-    """Tells a whole model's size: what synchronising gradients or weights costs follows from it; and what is odd."""
+    """Reports a whole model's size, and parts of it in evaluation mode."""
     sizes = [(p.numel(), p.numel() * p.element_size(), p.requires_grad) for p in model.parameters()]
     reporter.event(
         "model",
@@ -125,7 +116,6 @@ def _batches(session: Session, task: Task) -> GroupBatches:
 
 
 def _claim(session: Session, sequence: int) -> Grant:
-    """Asks the host for a chunk and waits for its grant."""
     reach("before_claim", session.step)
     session.reporter.send(Claim(sequence))
     while True:

@@ -32,15 +32,11 @@ class Step:
     """An optimizer step that is done.
 
     Attributes:
-        number: From 1.
-        batch: This rank's share of it.
-        metrics: Means over that share by name, tensors without dimensions, the loss among them; none when the share
-            was empty.
-        lr: Learning rate.
+        metrics: Means over this rank's share by name, tensors without dimensions; none when the share was empty.
         grad_norm: Before clipping, a tensor without dimensions.
-        time_s: From the end of the boundary before, with what was waited for other ranks.
+        time_s: Since the boundary before, with the waits for other ranks.
         data_wait_s: For the host's next chunk, and for the recipe to make the batch.
-        sync: What synchronising with other ranks cost, by metric name.
+        sync: Costs of synchronising with other ranks, by metric name.
     """
 
     number: int
@@ -54,16 +50,11 @@ class Step:
 
     @property
     def loss(self) -> Tensor | None:
-        """None when the share was empty."""
         return self.metrics.get("loss")
 
 
 class BadSteps:
-    """Counts bad steps in a row, on the device; looks at the count every ten steps, since a GPU has to be waited for.
-
-    Attributes:
-        count: As it was last looked at.
-    """
+    """Counts bad steps in a row, on the device; reads the count every ten steps, since a GPU has to be waited for."""
 
     def __init__(self, device: torch.device, *, enabled: bool = True) -> None:
         self.count = 0
@@ -72,11 +63,7 @@ class BadSteps:
         self._alerted = False
 
     def note(self, step: int, norm: Tensor) -> Literal["alert", "hopeless"] | None:
-        """Counts a step, bad if its gradient's norm isn't finite.
-
-        Returns:
-            "alert" once after 25 bad ones in a row, "hopeless" after 50.
-        """
+        """Counts a step, bad if its norm isn't finite; "alert" once after 25 in a row, "hopeless" after 50."""
         if not self._enabled:
             return None
         self._in_a_row = torch.where(torch.isfinite(norm), 0, self._in_a_row + 1)
@@ -105,11 +92,7 @@ class StepReports:
         self._skipped = BadSteps(setup.device, enabled=setup.precision.scaler.is_enabled())
 
     def step(self, step: Step) -> None:
-        """Reports a step.
-
-        Raises:
-            OverflowingError: Every gradient has overflowed for too long.
-        """
+        """Reports a step; raises `OverflowingError` where every gradient has overflowed for too long."""
         batch, time_s = step.batch, step.time_s
         if self._device.type == "cuda" and step.number == self._session.first_step:
             torch.cuda.synchronize(self._device)  # else the first steps' times are those of queueing only

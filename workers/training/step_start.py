@@ -9,12 +9,9 @@ from workers.optim.seeding import Generators
 
 
 class StepStart:
-    """A model's buffers, such as running means, and the random generators.
+    """A model's saved buffers, such as running means, and the random generators, as they were before a step.
 
-    Args:
-        model: Kept are the buffers that belong to its saved state; the others are made of nothing that was trained, as
-            masks are.
-        device: Whose generator is kept besides the CPU's.
+    Other buffers are made of nothing that was trained, as masks are.
     """
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
@@ -25,24 +22,22 @@ class StepStart:
 
     @property
     def has_buffers(self) -> bool:
-        """Whether a step changes anything besides weights and generators."""
         return bool(self._buffers)
 
     def keep(self) -> None:
-        """Keeps everything as it is now.
+        """Copies everything.
 
-        All buffers are copied: that one has changed cannot be seen, since kernels (batch normalisation's) don't bump
-        versions.
+        All buffers: a change cannot be seen, since kernels (batch normalisation's) don't bump versions.
         """
         _copy(self._copies, self._buffers)
         self._generators.keep()
 
     def restore_buffers(self) -> None:
-        """For a batch that is left out: the generators have moved on, as they have after any other batch."""
+        """Restores the buffers of a batch that is left out; the generators move on, as after any other batch."""
         _copy(self._buffers, self._copies)
 
     def restore(self) -> None:
-        """For a step that is done again."""
+        """Restores everything for a step that is done again."""
         self.restore_buffers()
         self._generators.restore()
 

@@ -88,7 +88,6 @@ class Task:
         sample: Text that the model writes, shown at each evaluation; called on rank 0 in evaluation mode.
         optimization: The update rule.
         tokens_per_sample: For the throughput in tokens.
-        val_batches: An older way to say `val_samples`: in micro-batches.
         sample_prompt: What the sampled text was asked to go on from, for showing.
         before_step: Called before each optimizer step, without gradients and in the forward pass's format: for what
             has to be made with the weights as they are then, such as episodes to learn from. False leaves the step
@@ -108,7 +107,6 @@ class Task:
     sample: Callable[[nn.Module], str] | None = None
     optimization: Optimization = field(default_factory=Optimization)
     tokens_per_sample: int = 1
-    val_batches: int | None = None
     sample_prompt: str = ""
     before_step: Callable[[StepSamples], bool] | None = None
     shuffled: bool = True

@@ -1,7 +1,7 @@
 """The training loop of every recipe, in every mode.
 
     for each optimizer step:  batch → forward, backward (micro-batches) → update → report
-    between two steps:        merge or synchronise → agree on what the host wants → evaluate → checkpoint → stop
+    between two steps:        synchronise → agree on what the host wants → evaluate → checkpoint → stop
 
 `Trainer._train` is that loop; `boundary` is all that happens between two steps. What a mode does differently stands
 behind two small interfaces (`workers.strategies`): a `Strategy` knows the ranks, a `Replica` is the model as this rank
@@ -69,8 +69,6 @@ class Trainer:
         if boundary.before_first_step():
             return False
         while not self._horizon.is_reached:
-            if boundary.before_step():
-                return False
             began, self._loading_s = time.perf_counter(), 0.0
 
             # Batch: the next samples of this replica group's stream. Their order depends on seed, epoch and chunk
@@ -78,7 +76,6 @@ class Trainer:
             batch = self._batches.next(session.step + 1)
             if batch is None:
                 break
-            self._horizon.follow_grants()
             session.step += 1
             lr = self._horizon.lr()
             self._replica.set_lr(lr)
@@ -107,9 +104,6 @@ class Trainer:
 
         Returns:
             The batch as it was cut, means of the metrics over this rank's share, and the gradient's norm.
-
-        Raises:
-            MemoryShortError: Only a restart may help.
         """
         self._start.keep()
         try:
@@ -128,7 +122,6 @@ class Trainer:
             raise
 
     def _update(self, batch: StepBatch) -> Tensor:
-        """Moves the weights if they may be moved; the gradient's norm."""
         self._guard.settle()
         if not self._guard.is_late or self._memory.is_short_here:
             return self._replica.update(partial(self._guard.may_step, batch))
@@ -156,7 +149,6 @@ class Trainer:
         return {name: total / batch.samples for name, total in totals.items()} if batch.samples else {}
 
     def _pass(self, micro: MicroBatch, *, last: bool) -> Mapping[str, Tensor]:
-        """Forward and backward of one micro-batch; its metrics."""
         shares = self._setup.shares
         # Gradients are all-reduced in the last micro-batch only (DDP's `no_sync` before it): once a step.
         with self._replica.micro_batch(last=last), self._setup.training_pass(len(micro.indices)):
@@ -180,7 +172,7 @@ class Trainer:
             return self._task.before_step(StepSamples(batch.epoch, batch.indices, batch.own))
 
     def _sync_costs(self) -> tuple[dict[str, float | None], float]:
-        """What synchronising with other ranks cost, by metric name, and seconds of it before this step began.
+        """Costs of synchronising by metric name, and seconds of them before this step began.
 
         A round of local SGD lies between two steps; its wait counts as the next step's.
         """
@@ -190,14 +182,14 @@ class Trainer:
         return dict(costs), costs["sync_wait_s"]
 
     def _resume(self) -> None:
-        """Takes up weights, optimizer, generators and counters; at the start of a run only the seed is set."""
+        """Loads weights, optimizer, generators and counters; at the start of a run only the seed is set."""
         session, setup, start = self._session, self._setup, self._session.start
         rank, folder = setup.strategy.place.rank, session.resume_folder
         seeding.seed_everything(fresh_seed(session.config.seed, rank, start.step if start else 0))
         counters = None
         if folder is not None:
             saved = checkpoint.load_part(folder, setup.strategy, setup.replica, start.copy if start else "")
-            counters = taken_up(saved, start, rank, session.config.merge_every_chunks)
+            counters = taken_up(saved, start, rank)
             self._boundary.checkpoints.restore(counters)
         if setup.shares is not None:
             with self._warm_up.without_trace():

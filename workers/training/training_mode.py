@@ -1,7 +1,7 @@
-"""Training mode: which modules of a model train and which evaluate, each by its own flag (`nn.Module.training`).
+"""Training mode: switches a model's modules between training and evaluation (`nn.Module.training`).
 
-A recipe hands its model over as it is to be trained. What `from_pretrained` returns is in evaluation mode, in which
-dropout and gradient checkpointing do nothing, so that alone is switched here, once, before anything is built on it.
+A recipe hands its model over as it is to be trained. `from_pretrained` returns evaluation mode, in which dropout and
+gradient checkpointing do nothing, so that alone is switched here, once, before anything is built on it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from torch import nn
 
 
 def begin_training(model: nn.Module) -> None:
-    """Calls `train()` on a model that is in evaluation mode, and on each such part that `from_pretrained` has made.
+    """Calls `train()` on a model that is in evaluation mode, and on each trained part that `from_pretrained` has made.
 
-    A part counts if some of its weights are trained. All other flags stay as the recipe has set them: a layer that it
-    has put into evaluation mode, such as a batch normalisation, is frozen on purpose.
+    All other flags stay: a layer that the recipe has put into evaluation mode is frozen on purpose.
     """
     if not model.training:
         model.train()
@@ -27,7 +26,7 @@ def begin_training(model: nn.Module) -> None:
 
 
 def evaluating_parts(model: nn.Module) -> list[str]:
-    """Names of the parts in evaluation mode that have trained weights and parts of their own, the outermost ones."""
+    """Names of the outermost parts in evaluation mode that have trained weights and parts of their own."""
     found: list[str] = []
     for name, part in model.named_modules():
         is_inside = any(name.startswith(f"{outer}.") for outer in found)
@@ -38,7 +37,7 @@ def evaluating_parts(model: nn.Module) -> list[str]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Puts all of a model into evaluation mode, and each module back into its own afterwards."""
+    """Puts all of a model into evaluation mode, and restores each module's flag afterwards."""
     flags = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

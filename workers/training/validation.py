@@ -23,13 +23,11 @@ NOT_FINITE: Final = "(No text: the weights are not finite.)"
 
 
 class Sampling:
-    """One rank's samples; answers the session's `keep_sampling`.
+    """One rank's text samples; answers the session's `keep_sampling`.
 
-    Text is for a person to read and must not hold up training. So a sample is left out where samples have taken their
-    share of the time, a stop is seen between two tokens, and broken weights end in a sentence instead of a crash.
-
-    Where every rank takes part in each forward pass, all ranks sample, and all decide alike: whether to begin and,
-    before each token, whether to go on. Elsewhere rank 0 samples and decides alone, while the others train on.
+    A sample is left out where samples have taken their share of the time, a stop is seen between two tokens, and broken
+    weights end in a sentence instead of a crash. Where every rank takes part in each forward pass, all ranks sample and
+    decide alike; elsewhere rank 0 samples while the others train on.
     """
 
     def __init__(self, setup: TrainingSetup) -> None:
@@ -46,7 +44,7 @@ class Sampling:
         session.keep_sampling = self._keep_on
 
     def take(self, step: int, *, final: bool) -> None:
-        """Has the model write, and reports it, unless that has been done at this step; the `final` sample always."""
+        """Has the model write, and reports it, once a step and within the time for it; the `final` sample always."""
         is_ours = self._strategy.place.rank == 0 or self._strategy.forward_is_collective
         if self._setup.task.sample is None or not is_ours or self._taken_at == step:
             return
@@ -66,12 +64,12 @@ class Sampling:
 
     @property
     def _budget_s(self) -> float:
-        """What samples may have taken up to now."""
+        """Seconds that samples may have taken up to now."""
         trained_s = time.perf_counter() - self._began - self._spent_s
         return max(FREE_S, self._session.config.sample_share / 100 * trained_s)
 
     def _agreed(self, wish: bool) -> bool:
-        """Whether any rank wishes it, where all have to do the same; clocks differ, and so do arrivals of a stop."""
+        """Whether any rank wishes it, where all have to do the same: clocks differ, and so do arrivals of a stop."""
         collective = self._strategy.forward_is_collective
         return bool(self._strategy.total([float(wish)])[0]) if collective else wish
 
@@ -114,8 +112,7 @@ class Sampling:
 class Validation:
     """Evaluates the model, and knows its newest validation loss.
 
-    Attributes:
-        best_at: The step of the best evaluation of this attempt, where a run keeps its best checkpoint.
+    `best_at`: the step of the best evaluation of this attempt, where a run keeps its best checkpoint.
     """
 
     def __init__(self, setup: TrainingSetup) -> None:
@@ -130,7 +127,6 @@ class Validation:
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """Measures the loss, in the micro-batches of now; None where no sample is held out."""
         return Evaluation.of(self._setup.task, self._session, self._setup.precision)
 
     def take(self, step: int, *, final: bool = False) -> None:
@@ -154,7 +150,6 @@ class Validation:
         return {"val_step": step, "val_loss": loss}
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Takes up the newest finite loss that an earlier attempt measured."""
         if counters.get("val_loss") is not None:
             self._newest_finite = (int(counters["val_step"]), float(counters["val_loss"]))
 
@@ -169,7 +164,6 @@ class Validation:
             self._session.reporter.event("eval", step=step, val_loss=loss, **metrics)
 
     def _note_best(self, step: int, metrics: Mapping[str, float]) -> None:
-        """All ranks of a replica group have the same metrics, so they agree on what is best."""
         value = metrics.get(self._session.best_metric, math.nan)
         value = -value if self._session.best_is_higher else value
         if value < self._best:

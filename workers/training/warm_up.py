@@ -16,20 +16,16 @@ from workers.training.task import LossAndMetrics
 
 
 class WarmUp:
-    """Makes passes over the first samples of the dataset."""
-
     def __init__(self, setup: TrainingSetup) -> None:
         self._setup = setup
         self._replica = setup.replica
 
     def run(self) -> None:
-        """A forward and backward pass, or two, that leave no trace but DDP's final order of buckets.
+        """A forward and backward pass, or two, without side effects but for DDP's final order of buckets.
 
         DDP rebuilds its buckets after its first passes. A resumed run has these where the run it continues had none;
-        with more than two ranks gloo would then add the same numbers in another order. Memory that does not suffice and
-        connections that do not work also show here.
-
-        A model is compiled here too, for whole micro-batches: kernels made for one sample would be made again.
+        with more than two ranks gloo would then add the same numbers in another order. A lack of memory and broken
+        connections also show here. A model is compiled here, too, for whole micro-batches.
         """
         setup = self._setup
         compiles = setup.session.config.torch_compile
@@ -40,7 +36,6 @@ class WarmUp:
                 self._pass(setup.batches.micro_batch if compiles else 1)
 
     def pass_alone(self) -> None:
-        """A whole micro-batch without all-reduce; inside `without_trace`."""
         with self._replica.micro_batch(last=False):
             self._pass(self._setup.batches.micro_batch)
 

@@ -63,7 +63,6 @@ class LedgerKeeper:
             ledger = Ledger.new(self._dataset, *cut, world, groups, epochs, self._run_id)
             if file is not None and file.form != "rankdeck":  # the run was made from it, but not its weights
                 ledger.import_aios(file)
-        ledger.change(stealing=config.work_stealing and groups > 1)
         self.ledger = ledger
         self._dirty = True
 

@@ -1,9 +1,9 @@
-"""Rank barrier: ranks wait there for the host, which commits them together, merges them and releases them."""
+"""Rank barrier: ranks wait there for the host, which commits them together, merges them and lets them end."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from enum import Enum, auto
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from core.checkpoints.store import Checkpoint
 from core.host.commits.runner import CommitRunner
 from core.host.ranks import Rank, Ranks
-from core.protocol.messages import Merge, Merged, MergeDone
+from core.protocol.messages import Merge, MergeDone
 
 log = logging.getLogger(__name__)
 
@@ -22,13 +22,11 @@ class Next(Enum):
     WAIT = auto()
     COMMIT = auto()
     MERGE = auto()
-    RELEASE = auto()
     FINISH = auto()
 
 
 def next_action(
     steps: Mapping[int, int],
-    ready: Collection[int],
     *,
     merges: bool,
     committing: bool,
@@ -39,19 +37,15 @@ def next_action(
     """Decide the action that is due when no rank trains. Pure.
 
     `steps`: Each rank's step.
-    `ready`: Ranks that wait at a merge round; the others train no further.
     `merges`: Ranks' weights are merged at all (independent mode with several ranks).
     `holds_all`: The newest committed checkpoint has every rank exactly where it waits.
     `merged_steps`: The ranks' steps at the newest merge that is done; None before the first.
     """
     if committing or merging:
         return Next.WAIT
-    merged = merged_steps == steps
-    if ready and merged:
-        return Next.RELEASE
     if not holds_all:
         return Next.COMMIT
-    if ready or (merges and not merged):
+    if merges and merged_steps != steps:
         return Next.MERGE
     return Next.FINISH
 
@@ -66,24 +60,20 @@ class RankBarrier:
         self._merging: dict[int, int] | None = None
         self._merged_steps: dict[int, int] | None = None
         self._merged: Path | None = None
-        self._rounds = 0
 
     def step(self, now: float) -> tuple[Next, str]:
         """Carry out the action that is due; return it and the new phase as text (empty: unchanged).
 
         At `FINISH` the caller acts.
         """
-        waits = {rank.number: rank.ready or rank.done for rank in self._ranks}
-        steps = {number: at.step for number, at in waits.items() if at is not None}
-        if len(steps) < len(waits):
+        steps = {rank.number: rank.done.step for rank in self._ranks if rank.done is not None}
+        if any(rank.done is None for rank in self._ranks):
             self._asked_at = now
             return Next.WAIT, ""
         if self._ranks.run.recipe.self_contained:
             return Next.FINISH, ""  # it has saved what it wanted to save
-        ready = {rank.number: rank.ready.round for rank in self._ranks if rank.ready is not None}
         action = next_action(
             steps,
-            ready,
             merges=self._ranks.run.replica_groups > 1,
             committing=self._commits.coordinator.busy,
             holds_all=self._commits.coordinator.holds(steps),
@@ -93,10 +83,7 @@ class RankBarrier:
         if self._commits.coordinator.busy or action is Next.COMMIT:
             return action, self._complete_commit(action, now)
         if action is Next.MERGE and self._commits.newest is not None:
-            # The last merge of all has no round of its own.
-            return action, self._merge(steps, max(ready.values(), default=self._rounds + 1), self._commits.newest)
-        if action is Next.RELEASE:
-            self._release(ready)
+            return action, self._merge(steps, self._commits.newest)
         return action, ""
 
     def merge_done(self, rank: Rank, message: MergeDone) -> None:
@@ -131,14 +118,7 @@ class RankBarrier:
         self._commits.ask_missing("every rank waits")
         return "saving"
 
-    def _merge(self, steps: dict[int, int], round_: int, newest: Checkpoint) -> str:
+    def _merge(self, steps: dict[int, int], newest: Checkpoint) -> str:
         self._merging = steps
-        self._rounds = round_
-        self._ranks[0].send(Merge(self._rounds, newest.number, str(newest.folder)))
+        self._ranks[0].send(Merge(newest.number, str(newest.folder)))
         return "merging"
-
-    def _release(self, ready: Collection[int]) -> None:
-        self._merged_steps = None
-        for number in ready:
-            self._ranks[number].ready = None
-            self._ranks[number].send(Merged(self._rounds, str(self._merged or "")))

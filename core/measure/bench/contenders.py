@@ -155,7 +155,7 @@ def _check(kind: Kind, run: ResolvedRun) -> None:
 def _contenders_on(kind: Kind, run: ResolvedRun, count: int, most: int) -> list[Contender]:
     config = run.config.replace(mode=run.mode)
     if count == 1:
-        config = config.replace(mode=Mode.AUTO, sync_every=None, merge_every_chunks=None)
+        config = config.replace(mode=Mode.AUTO, sync_every=None)
     if kind == Kind.COMM:
         config = config.replace(mode=Mode.DDP, sync_every=None, gradient_exchange="auto")
     micro, accumulation = run.batch.micro, run.batch.accumulation

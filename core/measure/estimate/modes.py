@@ -279,7 +279,7 @@ def _for_mode(config: RunConfig, variant: ModeVariant) -> RunConfig:
     """The same run in another mode; settings that belong to one mode alone are left out in the others."""
     changes, mode = variant.settings, variant.mode
     if not mode.is_apart:
-        changes |= {"sync_every": None, "merge_every_chunks": None, "work_stealing": False}
+        changes |= {"sync_every": None}
     if config.zero_engine == DEEPSPEED and not mode.traits.by_deepspeed:
         changes["zero_engine"] = "auto"
     return config.replace(**changes)

@@ -47,7 +47,7 @@ def kill_something(run: FakeRun, rng: random.Random) -> None:
 @pytest.mark.spawned
 @pytest.mark.parametrize("mode", ["ddp", pytest.param("independent", marks=pytest.mark.second_tier)])
 def test_killed_at_any_moment_again_and_again_it_ends_in_the_same_weights(make_run: MakeRun, mode: str) -> None:
-    script: dict[str, Any] = {"steps": 300, "step_s": 0.004, "samples": 3_000, "commit_every": 7, "merge_every": 3}
+    script: dict[str, Any] = {"steps": 300, "step_s": 0.004, "samples": 3_000, "commit_every": 7}
     straight = make_run(mode=mode, strict=True).behave(**script).start()
     broken = make_run(mode=mode, strict=True).behave(**script).start()
     rng, kept = random.Random(11), 0

@@ -293,14 +293,6 @@ def test_a_stop_in_a_commit_waits_for_it(make_run: MakeRun) -> None:
     assert run.events("commit")[-1]["step"] == run.steps()[-1]
 
 
-def test_a_stop_while_ranks_wait_for_a_merge_ends_in_order(make_run: MakeRun) -> None:
-    run = make_run(mode="independent").behave(steps=1_000, samples=4_000, batch=50, merge_every=1, merge_s=1.0).start()
-    run.wait(lambda state: state.phase == "merging")
-    state = run.stop().end()
-    assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
-    assert run.store.model.exists()
-
-
 def test_a_merge_that_hangs_does_not_outlast_the_stop_limit(make_run: MakeRun) -> None:
     run = make_run(mode="independent", stop_timeout_s=1.0).behave(steps=5).hang_at(rank=0, step="merge").start()
     run.wait(lambda state: state.phase == "merging")

@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 def texts() -> list[str]:
-    """Four hundred short documents."""
     return [f"document {number}: the größe of {number * number % 997} is not {number % 7}." for number in range(400)]
 
 

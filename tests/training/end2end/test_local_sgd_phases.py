@@ -58,7 +58,6 @@ def kill_rank(store: RunStore, rank: int, at_step: int) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """The run that is never stopped or killed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     store = make_run(folder / "run", write_text(folder / "tëxt.txt", 12_000), "independent", 2, **SETTINGS)
     assert host(store) == 0

@@ -40,7 +40,6 @@ LIMIT_S = 600.0 if sys.platform == "win32" else 300.0
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Iterator[Path]:
-    """Room for the run and twice its reserve."""
     with small_drive(tmp_path / "small drive", 36) as folder:
         yield folder
 
@@ -64,7 +63,6 @@ def make_night(drive: Path, folder: Path, **settings: Any) -> RunStore:
 
 
 def alerts(store: RunStore) -> dict[str, dict[str, Any]]:
-    """The first alert of each kind."""
     return {line["kind"]: line for line in reversed(lines(store, "alert"))}
 
 

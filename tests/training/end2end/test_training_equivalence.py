@@ -22,7 +22,6 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ddp(tmp_path_factory: pytest.TempPathFactory, text: Path) -> RunStore:
-    """Two ranks, two micro-batches each, never disturbed."""
     store = make_run(tmp_path_factory.mktemp("ddp") / "run", text, "ddp", 2, **SETTINGS)
     assert host(store) == 0
     return store
@@ -75,22 +74,3 @@ def test_fsdp_killed_and_resumed_ends_as_if_nothing_had_happened(tmp_path: Path,
     assert lines(killed, "launch")[-1]["resumed_from"] in ({"0": 20, "1": 20}, {"0": 10, "1": 10})
     assert killed.model.read_bytes() == fsdp.model.read_bytes()
     assert curve(killed) == curve(fsdp)
-
-
-def test_independent_ranks_merge_the_same_way_when_killed_between_merges(tmp_path: Path, text: Path) -> None:
-    settings = {**SETTINGS, "global_batch_size": None, "steps": 32, "merge_every_chunks": 1, "merge_policy": "average"}
-    runs = [make_run(tmp_path / name, text, "independent", 2, **settings) for name in ("whole", "killed")]
-    whole, killed = runs
-    assert host(whole) == 0
-    assert host(killed, "mid_chunk@20") != 0
-    assert host(killed) == 0
-    assert killed.model.read_bytes() == whole.model.read_bytes()
-    merges = {line["round"]: line for line in lines(killed, "merge")}
-    assert sorted(merges) == [1, 2, 3, 4], "one after each chunk, the last at the end"
-    assert {round_: line["val_losses"] for round_, line in merges.items()} == {
-        line["round"]: line["val_losses"] for line in lines(whole, "merge")
-    }
-    assert all("warning" in line for line in merges.values())
-    assert [merges[round_]["chosen"] for round_ in (1, 2, 3)] == ["average"] * 3
-    assert merges[4]["chosen"] == min(merges[4]["val_losses"], key=merges[4]["val_losses"].get), "the best is exported"
-    assert all(set(line["val_losses"]) == {"rank 0", "rank 1", "average"} for line in merges.values())

@@ -36,7 +36,6 @@ FORM = {
 
 
 def set_up(rankdeck: Rankdeck, text: Path, qtbot: QtBot, **more: str) -> None:
-    """Fills New run the way a person does."""
     sheet = rankdeck.window.new_run
     unfold(sheet.form)
     sheet.data.line.setText(str(text))  # keyClicks knows no letters outside ASCII

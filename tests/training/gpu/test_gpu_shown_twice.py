@@ -48,7 +48,7 @@ def test_two_ranks_compute_what_one_does(mode: str, twice: GpuShell) -> None:
     assert curve(together) == pytest.approx(curve(alone), abs=2e-2)
 
 
-@pytest.mark.parametrize("exchange", ["shared", "plain", "fp16", "bf16"])
+@pytest.mark.parametrize("exchange", ["shared", "plain"])
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
 def test_every_gradient_exchange_learns(exchange: str, backend: str, twice: GpuShell) -> None:
     if (exchange, backend) == ("shared", "nccl"):

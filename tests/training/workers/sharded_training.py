@@ -58,12 +58,10 @@ def tokens(count: int, seed: int) -> Tensor:
 
 
 def loss_of(model: nn.Module, batch: Tensor) -> Tensor:
-    """Mean cross-entropy of the next token."""
     return F.cross_entropy(model(batch[:, :-1]).flatten(0, 1).float(), batch[:, 1:].flatten())
 
 
 def evaluation(samples: int = HELD_OUT) -> Evaluation:
-    """Held-out samples that ranks cannot share out evenly."""
     held_out = tokens(HELD_OUT, 99)
     return Evaluation(
         samples,
@@ -76,8 +74,6 @@ def evaluation(samples: int = HELD_OUT) -> Evaluation:
 
 
 class Training:
-    """A small GPT under one strategy."""
-
     def __init__(
         self,
         strategy: Strategy,
@@ -151,7 +147,6 @@ class Training:
         return digest.hexdigest()
 
     def bytes_held(self) -> dict[str, int]:
-        """What this rank keeps between steps."""
         state = [v for s in optimizer_state(self.replica.optimizer).values() for v in s.values() if v.dim()]
         return {
             "weights": stored(self.model.parameters()),
@@ -171,7 +166,6 @@ class Training:
 
 
 def generated(model: Any) -> list[int]:
-    """A text that the model samples."""
     model.eval()
     generator = torch.Generator().manual_seed(4)
     text: list[int] = write_tokens(model.writer(), torch.tensor([1, 2]), 12, 0.8, generator).tolist()

@@ -224,7 +224,6 @@ def test_a_token_that_would_halt_thinks_as_long_as_exploration_says() -> None:
 
 
 def made_segments(computed: int) -> Segments:
-    """Tokens think for three segments at most."""
     generator = torch.Generator().manual_seed(2)
     thinking = torch.ones(computed, 2, 5, dtype=torch.bool)
     thinking[1:, 0, :2] = False

@@ -48,7 +48,6 @@ WAYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 
 
 def every_way(rank: BareRank) -> dict[str, Any]:
-    """Every mode in turn."""
     found = {}
     for number, (name, (way, settings)) in enumerate(WAYS.items()):
         with rank.strategy(way, str(number), **settings) as strategy:
@@ -88,7 +87,6 @@ def train(strategy: Strategy, *, checkpointed: bool) -> dict[str, Any]:
 
 
 def loss(model: nn.Module, batch: Tensor) -> LossAndMetrics:
-    """The recipe's own."""
     return judge(model(batch[:, :-1], batch[:, 1:]), RULE)
 
 

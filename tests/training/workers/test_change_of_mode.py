@@ -97,7 +97,6 @@ def sources(reader: Way) -> list[tuple[Way, str]]:
 
 
 def copies(way: Way) -> list[str]:
-    """Whose weights may be taken up."""
     return ["0", "1", "average"] if way.mode == "independent" else [""]
 
 
@@ -118,7 +117,6 @@ def taking_part(rank: BareRank, round_: str) -> Iterator[tuple[Way, Strategy]]:
 
 
 def wait_for_all(rank: int, sign: Path) -> None:
-    """Until all three processes are here."""
     sign.mkdir(exist_ok=True)
     (sign / str(rank)).touch()
     deadline = time.monotonic() + LIMIT_S

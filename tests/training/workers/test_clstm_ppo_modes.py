@@ -80,7 +80,6 @@ def train(strategy: Strategy, environment: World) -> dict[str, Any]:
 
 
 def every_way(rank: BareRank) -> dict[str, Any]:
-    """Every mode, on environments that end by themselves."""
     environment = world_of(max_episode_steps=25)
     found = {}
     for way in WAYS[: 7 - rank.rank]:

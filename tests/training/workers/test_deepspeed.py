@@ -56,7 +56,6 @@ class DeepSpeedTraining(Training):
     @classmethod
     @contextmanager
     def on(cls, rank: BareRank, way: str, settings: Mapping[str, Any] | None = None, **options: Any) -> Iterator[Self]:
-        """As of `Training`, DDP apart by DeepSpeed."""
         engine = {} if way == "ddp" else {"zero_engine": "deepspeed"}
         if way == "3":
             engine["deepspeed_config"] = CUT_ALL
@@ -64,11 +63,9 @@ class DeepSpeedTraining(Training):
             yield training
 
     def text(self) -> list[int]:
-        """A text that all ranks sample together."""
         return generated(self.replica.evaluated)
 
     def digest(self, *, buffers: bool = True) -> str:
-        """Of all fp32 weights, whole, and buffers."""
         digest = hashlib.sha256()
         if isinstance(self.replica, DeepSpeedReplica):
             self.replica.shards.let_go()
@@ -79,7 +76,6 @@ class DeepSpeedTraining(Training):
         return digest.hexdigest()
 
     def bytes_held(self) -> dict[str, int]:
-        """What this rank keeps between steps."""
         replica = self.replica
         held = {
             "weights": stored(self.model.parameters()),
@@ -110,7 +106,6 @@ def whole(parameter: nn.Parameter) -> Tensor:
 def short(
     rank: BareRank, way: str, settings: Mapping[str, Any] | None = None, *, micro: int = 1, **options: Any
 ) -> dict[str, Any]:
-    """Some steps."""
     with DeepSpeedTraining.on(rank, way, settings, **options) as training:
         # Also more micro-batches than were announced.
         losses = training.run(0, 5, micro=micro) + training.run(5, 6, micro=2 * micro)
@@ -145,7 +140,6 @@ def loss_scales(rank: BareRank) -> dict[str, Any]:
 
 
 def every_stage(rank: BareRank) -> dict[str, Any]:
-    """All that these tests look at."""
     import_deepspeed(rank.place("import"))
     gc.freeze()  # each of its engines has all that is there looked through
     every = ("ddp", *STAGES)

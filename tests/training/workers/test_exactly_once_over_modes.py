@@ -48,7 +48,6 @@ class ReplicaGroup:
     exhausted: bool = False
 
     def train(self) -> None:
-        """One optimizer step."""
         if self.exhausted:
             return
         shares = [rank.next(self.step + 1) for rank in self.ranks]
@@ -74,8 +73,6 @@ class Saved:
 
 
 class Run:
-    """A run whose processes come and go."""
-
     def __init__(self, samples: int, chunk: int, seed: int, mode: str, world: int, micro: int) -> None:
         self.plan = ChunkPlan(samples, BLOCK, chunk, seed)
         ledger = Ledger.new(DATASET, samples, BLOCK, chunk, seed, 1, 1, EPOCHS)
@@ -84,7 +81,6 @@ class Run:
         self.start(mode, world, micro, "best")
 
     def start(self, mode: str, world: int, micro: int, policy: str) -> None:
-        """New ranks go on from what is saved."""
         self.mode, self.world = mode, world
         groups = world if mode == "independent" else 1
         self.ledger = Ledger.from_dict(json.loads(self.saved.ledger))
@@ -142,7 +138,6 @@ class Run:
                     rank.committed(number)
 
     def finish(self) -> None:
-        """To the end of the data."""
         while not all(group.exhausted for group in self.groups):
             for group in self.groups:
                 group.train()
@@ -176,8 +171,8 @@ class Run:
         known = {} if self.saved.checkpoint is None else self.saved.checkpoint.positions
         copy = restore.copies[rank]
         saved = known.get(int(copy) if copy.isdecimal() else rank, known.get(0, Position(0)))
-        counters = {"samples_seen": saved.samples_seen, "chunks_done": 0, "merges_done": 0}
-        return saved_progress(taken_up(counters, start, rank, None))
+        counters = {"samples_seen": saved.samples_seen, "chunks_done": 0}
+        return saved_progress(taken_up(counters, start, rank))
 
     def _claim(self, group: int) -> Any:
         return lambda sequence: self.ledger.claim(group, sequence)

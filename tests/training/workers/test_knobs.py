@@ -84,7 +84,6 @@ def silent(rank: BareRank, way: str) -> dict[str, Any]:
 
 
 def unused(rank: BareRank, exchange: str, setting: str) -> dict[str, Any]:
-    """Trains a model that leaves some parameters out."""
     strategy = rank.set_up("ddp", gradient_exchange=exchange, **SETTINGS[setting])
     replica = replicated(strategy, both=False)
     losses = []

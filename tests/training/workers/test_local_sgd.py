@@ -46,7 +46,6 @@ def all_ways(rank: BareRank) -> dict[str, Any]:
 
 
 def flat(model: nn.Module) -> Tensor:
-    """All weights in a row."""
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
 
 
@@ -60,7 +59,6 @@ def synchronise(
     newest: int = 0,
     **calls: Any,
 ) -> bool:
-    """A round without a host, of `total` steps."""
     nothing: dict[str, Any] = {"meanwhile": lambda: None, "join": lambda: None, **calls}
     return local_sgd.synchronise(step, samples, active=step < total, stop=stop, newest=lambda: newest, **nothing)
 
@@ -82,7 +80,6 @@ def own_step(strategy: LocalSgdStrategy, replica: Replica, data: Tensor) -> None
 
 
 def with_ddp(rank: BareRank) -> Tensor:
-    """The weights after training in step."""
     model, data = make_model(rank.world)
     with rank.strategy("ddp", gradient_exchange="plain") as strategy:
         replica = strategy.replicate(model, RULE, 0.05, Precision("fp32", CPU))
@@ -92,7 +89,6 @@ def with_ddp(rank: BareRank) -> Tensor:
 
 
 def every_step(strategy: LocalSgdStrategy) -> Tensor:
-    """The weights after averaging at every step."""
     local_sgd, replica, data = begin(strategy)
     for step in range(1, STEPS + 1):
         own_step(strategy, replica, data[step - 1])
@@ -161,7 +157,6 @@ def left_by_the_others(strategy: LocalSgdStrategy) -> str:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each of three ranks found."""
     return run_ranks(all_ways, WORLD, tmp_path_factory.mktemp("rounds"))
 
 

@@ -36,8 +36,6 @@ def evaluation(samples: int) -> Evaluation:
 
 
 class OneOfTwo(SingleStrategy):
-    """A rank beside another whose sums are known."""
-
     def __init__(self, rank: int, other: Sequence[float]) -> None:
         super().__init__(RankPlace(rank, 2, CPU))
         self.other = other
@@ -58,8 +56,6 @@ def test_a_rank_without_a_share_knows_the_figures_of_the_others() -> None:
 
 
 class OneOf(SingleStrategy):
-    """A rank that keeps its own sums."""
-
     def __init__(self, rank: int, size: int) -> None:
         super().__init__(RankPlace(rank, size, CPU))
         self.group_rank, self.group_size = rank, size
@@ -111,8 +107,6 @@ def test_the_same_samples_are_measured_however_they_are_cut(
         ({}, {}, 1_000),
         ({"val_samples": 5_000}, {}, 5_000),
         ({"val_samples": 5_000}, {"val_samples": 10}, 10),
-        ({"val_batches": 3}, {"batch_size": 8}, 24),
-        ({"val_batches": 3}, {"batch_size": 8, "val_samples": 10}, 10),
     ],
 )
 def test_who_says_how_many_samples_are_measured(task: Any, settings: Any, limit: int) -> None:

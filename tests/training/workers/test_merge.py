@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from core.protocol.messages import MergeReady
-from workers.training.independent.model_merge import AVERAGE, MergeRounds, average, choose
+from workers.training.independent.model_merge import AVERAGE, average, choose
 
 NAMES = ["rank 0", "rank 1", AVERAGE]
 
@@ -41,22 +40,4 @@ def test_the_average_is_taken_in_double_precision() -> None:
     ],
 )
 def test_what_is_exported_is_what_was_measured_best(policy: str, losses: dict[str, float], chosen: str) -> None:
-    assert choose(losses, NAMES, policy, final=True) == chosen
-
-
-def test_the_ranks_go_on_with_the_average_even_where_it_is_worse() -> None:
-    losses = {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.9}
-    assert choose(losses, NAMES, "average", final=False) == AVERAGE
-
-
-def test_rounds_come_with_every_so_many_chunks() -> None:
-    rounds = MergeRounds("best", 3, synchronised=False)
-    assert [rounds.due(chunks) for chunks in (0, 2, 3, 4)] == [False, False, True, True]
-    assert rounds.ready(7) == MergeReady(1, 7)
-    rounds.done = 1
-    assert [rounds.due(chunks) for chunks in (3, 5, 6)] == [False, False, True]
-
-
-@pytest.mark.parametrize(("policy", "synchronised"), [("none", False), ("best", True)])
-def test_some_never_wait(policy: str, synchronised: bool) -> None:
-    assert not MergeRounds(policy, 1, synchronised).due(100)
+    assert choose(losses, NAMES, policy) == chosen

@@ -39,7 +39,6 @@ def two_or_three(rank: BareRank) -> dict[str, Any]:
 
 
 def accumulated(rank: BareRank, way: str) -> list[float]:
-    """Two micro-batches a step, gradients clipped."""
     with Training.on(rank, way, clip=0.5) as training:
         return training.run(0, 12, micro=2)
 
@@ -78,7 +77,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def two(folder: Path) -> list[dict[str, Any]]:
-    """What two ranks found."""
     return run_ranks(two_or_three, 2, folder)
 
 

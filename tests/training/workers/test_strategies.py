@@ -122,7 +122,7 @@ def test_independent_ranks_exchange_nothing(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_exchanges_gradients_as_before() -> None:
-    """With three ranks shared memory and gloo add in different orders, and a self-test may end either way."""
+    """With three ranks shared memory and gloo add in different orders."""
 
     def recalled(counters: dict[str, Any], wanted: str = "auto") -> str:
         strategy = DdpStrategy(RankPlace(0, 3, CPU), RunConfig(gradient_exchange=wanted))
@@ -132,4 +132,4 @@ def test_a_resumed_run_exchanges_gradients_as_before() -> None:
     assert recalled({"mode": "ddp", "world_size": 3, "exchange": "gloo"}) == "plain"
     assert recalled({"mode": "ddp", "world_size": 3, "exchange": "shared"}) == "shared"
     assert recalled({"mode": "ddp", "world_size": 2, "exchange": "gloo"}) == "auto"
-    assert recalled({"mode": "ddp", "world_size": 3, "exchange": "gloo"}, "bf16") == "bf16"
+    assert recalled({"mode": "ddp", "world_size": 3}, "bf16") == "auto"  # a choice of an earlier version

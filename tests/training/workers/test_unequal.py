@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from torch.nn import functional as F
 
 from core.checkpoints.store import CheckpointStore
 from core.ledger.ledger import Ledger
-from core.ledger.state_file import read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.forking import ROOT
 from tests.helpers.hosted_run import host, lines, make_run, write_text
@@ -38,12 +36,10 @@ PLAN = ChunkPlan(samples=14 * MICRO * STEPS - 17, samples_per_block=100, chunk_s
 
 
 def data() -> Tensor:
-    """Samples, shape (samples, 8)."""
     return torch.randn(PLAN.samples, 8, generator=torch.Generator().manual_seed(2))
 
 
 def make_model() -> nn.Module:
-    """The same everywhere."""
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(7, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 1))
 
@@ -90,7 +86,6 @@ def loss(replica: Replica, samples: Tensor, indices: np.ndarray[Any, np.dtype[np
 
 
 def flat(tensors: Any) -> list[float]:
-    """All numbers of some tensors."""
     return [float(value) for tensor in tensors for value in tensor.detach().flatten()]
 
 
@@ -104,7 +99,6 @@ def both_modes(rank: BareRank, *shares: int) -> dict[str, Any]:
 
 
 def difference(one: list[float], other: list[float]) -> float:
-    """The largest difference of two lists of numbers."""
     return max(abs(a - b) for a, b in zip(one, other, strict=True))
 
 
@@ -164,35 +158,3 @@ def test_measured_shares_are_told_saved_and_kept_by_a_resumed_run(tmp_path: Path
         assert (2, rank, 6) not in steps
         line = steps[2, rank, 14]
         assert round(line["samples_per_s"] * line["step_time_s"]) == shares[rank]
-
-
-def test_devices_that_take_chunks_from_each_other_train_each_chunk_once(tmp_path: Path) -> None:
-    """Rank 1 takes six times as long; the run is killed on the way and goes on."""
-    store = make_run(
-        tmp_path / "run",
-        write_text(tmp_path / "text.txt", 18_000),
-        "independent",
-        2,
-        recipe=str(RECIPE),
-        work_stealing=True,
-        batch_size=4,
-        checkpoint_every_steps=20,
-        eval_every=None,
-        options={"slow_rank": 1, "times": 6, "n_embd": 32},
-    )
-    assert host(store, "mid_chunk@50") != 0
-    assert host(store) == 0
-    ledger = read_state_file(store.ledger)
-    chunks = [(chunk.epoch, chunk.block_id, chunk.chunk_id) for chunk in ledger.completed]
-    assert ledger.setup is not None
-    samples = ledger.setup.grid.samples
-    blocks, rest = divmod(samples, 320)
-    assert len(chunks) == len(set(chunks)) == blocks * 10 + -(-rest // 32)
-    assert sum(chunk.samples for chunk in ledger.completed) == ledger.total_samples == samples
-    by_rank = Counter(chunk.gpu_id for chunk in ledger.completed)
-    assert by_rank[0] > by_rank[1] > 0
-    told = Counter((line["block_id"], line["chunk_id"]) for line in lines(store, "chunk_complete"))
-    assert set(told) == {chunk[1:] for chunk in chunks}, "every chunk is told by the rank that trained it"
-    for rank in (0, 1):
-        lr = [line["lr"] for line in lines(store, "step") if line["rank"] == rank]
-        assert lr[-1] < 0.5 * max(lr), "the schedule ends about where the rank's work ends"

@@ -20,7 +20,6 @@ def make_model(world: int) -> tuple[nn.Module, Tensor]:
 
 
 def train_step(strategy: Strategy, replica: Replica, data: Tensor) -> None:
-    """Two micro-batches of this rank's contiguous share."""
     share = data.chunk(strategy.group_size)[strategy.group_rank]
     for number, part in enumerate(share.chunk(2)):
         with replica.micro_batch(last=number == 1):

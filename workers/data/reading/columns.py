@@ -1,4 +1,4 @@
-"""Columns of a table: what a sample of rows shows of each, and a row's text."""
+"""Columns of a table: facts on each from a sample of rows, and a row's text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ValueKind = Literal["text", "opaque", "number", "conversation", "texts", "number
 
 
 def is_no_value(value: object) -> bool:
-    """Whether there is nothing: no value, no characters, not a number, or a word for it."""
+    """Whether a value is empty, not finite, or a word for nothing."""
     if isinstance(value, str):
         return not value or value.isspace() or (len(value) < _LONGEST_NO_VALUE and value.strip().lower() in _NO_VALUE)
     return value is None or (isinstance(value, float) and not math.isfinite(value))
@@ -70,12 +70,11 @@ def word_count(text: str) -> int:
 
 
 def is_prose(value: object) -> bool:
-    """Whether a value is a text of several words."""
     return isinstance(value, str) and word_count(value[:_LOOKED_AT_CHARS]) >= _PROSE_LENGTH and kind_of(value) == "text"
 
 
 def is_conversation(value: object) -> bool:
-    """Whether a value is a list of messages, each with who says it and what; also as the JSON text of one."""
+    """Whether a value is a list of messages with speakers; also as the JSON text of one."""
     if isinstance(value, str):
         begins = value[:_LOOKED_AT_CHARS].lstrip()
         if not re.match(r"\[\s*\{\s*['\"]\w+['\"]\s*:", begins):
@@ -109,7 +108,7 @@ def kind_of(value: object) -> ValueKind:
 
 
 def _decoded(value: bytes) -> str:
-    """Text that is kept as bytes; nothing where they are something else."""
+    """Text in bytes; empty where they are something else."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -118,13 +117,13 @@ def _decoded(value: bytes) -> str:
 
 @dataclass(slots=True)
 class ColumnFacts:
-    """What a sample of rows shows of one column.
+    """Facts on one column from a sample of rows.
 
     Attributes:
         rows: Sampled rows in which it has a value.
-        kinds: Those rows by what the value is.
-        chars: Characters of the texts in all.
-        length: Words of the texts in all.
+        kinds: Those rows by the value's kind.
+        chars: Characters of all texts.
+        length: Words of all texts.
         distinct: Different texts among them.
         example: The start of the first.
         texts_kept: The beginnings of the first ones.
@@ -170,32 +169,31 @@ class ColumnFacts:
 
     @property
     def kind(self) -> str:
-        """What most values are; empty where there are none."""
+        """The kind of most values; empty for none."""
         return self.kinds.most_common(1)[0][0] if self.kinds else ""
 
     @property
     def mean_chars(self) -> float:
-        """Characters of a text, on average."""
         return self.chars / max(1, self.texts + self.kinds["opaque"])
 
     @property
     def mean_length(self) -> float:
-        """Words of a text, on average."""
+        """Mean number of words of a text."""
         return self.length / max(1, self.texts + self.kinds["opaque"])
 
     @property
     def is_text(self) -> bool:
-        """Most values are texts."""
+        """Whether most values are texts."""
         return self.texts > 0 and self.texts >= self.rows / 2
 
     @property
     def is_prose(self) -> bool:
-        """Most values are texts of several words, and most differ."""
+        """Whether most values are texts of several words, and most differ."""
         varied = self.rows < 8 or len(self.distinct) * 4 >= self.rows
         return self.is_text and self.mean_length >= _PROSE_LENGTH and varied
 
     def score(self, name: str) -> float:
-        """How likely this is the text; 0: not at all.
+        """Likelihood that this is the text column; 0: none.
 
         Long texts that differ from row to row are likely; a usual name counts as much as sixteen times the length.
         """
@@ -213,12 +211,11 @@ class ColumnFacts:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns that a sample of rows has, in the order in which they came.
+    """The columns of a sample of rows, in order of appearance.
 
     Attributes:
-        facts: By name; ``a.b`` is what stands under ``b`` in the object ``a``.
+        facts: By name; ``a.b`` is the value under ``b`` in the object ``a``.
         top: The names of whole columns.
-        rows: Sampled rows.
     """
 
     facts: dict[str, ColumnFacts] = field(default_factory=dict)
@@ -251,7 +248,6 @@ class Columns:
         return tuple(self.top)
 
     def has(self, column: str) -> bool:
-        """Whether a sampled row has it; ``a.b`` is what stands under ``b`` in the object ``a``."""
         return column in self.top or column in self.facts or column.partition(".")[0] in self.top
 
     def as_list(self) -> list[dict[str, Any]]:
@@ -272,7 +268,7 @@ _MISSING: Final = object()
 
 
 def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
-    """A row's text, and what is wrong with it (a kind of `row_counts.BAD_ROW_TEXTS`; empty: nothing).
+    """A row's text, and its problem (a kind of `row_counts.BAD_ROW_TEXTS`; empty for none).
 
     The texts in a list are joined with line ends: such a column is never guessed, so that a person has named it.
     """

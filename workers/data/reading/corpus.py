@@ -38,14 +38,12 @@ class Corpus:
     """A dataset that has been looked at.
 
     Attributes:
-        sources: Its files, in the order in which they are read.
+        sources: Its files, in reading order.
         digest: Of the files' contents, names and layouts, and of the columns.
-        column: The text column of most tables; empty when there are none.
+        column: The text column of most tables; empty for none.
         guessed: The user did not name it.
-        columns: What a sample of rows shows of all columns.
-        shape: What the rows are.
-        remarks: What a person should know of how it is read, a sentence each.
-        held_out: Those of its files that are a validation split; they come last.
+        remarks: Notes for the user on how it is read, a sentence each.
+        held_out: The files of a validation split; they come last.
     """
 
     sources: tuple[Source, ...]
@@ -63,7 +61,7 @@ class Corpus:
 
     @property
     def form(self) -> str:
-        """How the files are read, for people: "JSON Lines", or "3 × plain text, 1 × CSV"."""
+        """The files' forms for people: "JSON Lines", or "3 × plain text, 1 × CSV"."""
         forms = Counter(source.layout.text for source in self.sources)
         if len(forms) == 1:
             return next(iter(forms))
@@ -71,7 +69,7 @@ class Corpus:
 
     @property
     def text(self) -> str:
-        """How it is read, in one line: "JSON Lines, text column body (guessed; not used: id, title)"."""
+        """Form and column in one line: "JSON Lines, text column body (guessed; not used: id, title)"."""
         if not self.column:
             return self.form
         how = ["guessed" if self.guessed else "as requested"]
@@ -83,26 +81,21 @@ class Corpus:
         return f"{self.form}, text column {self.column}{shape} ({'; '.join(how)})"
 
     def report(self, counts: RowCounts, tokens: int) -> str:
-        """What came of it, in sentences: how it was read, documents, tokens, what was left out, remarks."""
+        """Sentences on how it was read: form, documents, tokens, rows left out, remarks."""
         documents = f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
         return sentences(
             f"{self.text}: {documents}, {tokens:,} tokens.", counts.left_out, counts.repeated, *self.remarks, ""
         )
 
     def without_validation(self) -> Corpus:
-        """What is trained on of it, alone."""
+        """The training part alone."""
         if not self.held_out:
             return self
         sources = tuple(source for source in self.sources if source.path not in self.held_out)
         return replace(self, sources=sources, held_out=frozenset(), digest=f"{self.digest} without validation")
 
     def pieces(self, counts: RowCounts, on_read: OnRead = lambda _: None) -> Iterator[Piece]:
-        """All documents, file after file; raises as `source_pieces`.
-
-        Args:
-            counts: Gets rows, documents, and what is wrong.
-            on_read: Called now and then with the bytes that have been read of all files.
-        """
+        """All documents, file after file; `on_read` gets the bytes read of all files now and then."""
         before, ended = 0, 0
 
         def on_source_read(read_bytes: int) -> None:
@@ -121,18 +114,18 @@ class Corpus:
 def open_corpus(
     dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None, rule: str = AUTO
 ) -> Corpus:
-    """Looks at a dataset: which files, how each is read, which columns. Reads the start of each file.
+    """Looks at a dataset: its files, their layouts and columns. Reads the start of each file.
 
     Args:
         dataset: As `--dataset-file` names it.
         options: The recipe's options, of which those in `OPTIONS` are used.
-        say: Is told what takes long ("downloading 1.2 GB").
+        say: Gets progress of slow work ("downloading 1.2 GB").
         rule: `RunConfig.data_files`.
 
     Raises:
         DatasetError: It is missing or unreadable, has no column of text or rows that no recipe trains, or it would
             have to be downloaded.
-        ConfigError: The column that was named is in no file.
+        ConfigError: The named column is in no file.
         PreflightError: A package is missing.
     """
     say("looking at the files")
@@ -144,11 +137,7 @@ def open_corpus(
 def look_at(
     dataset: str, options: Mapping[str, Any], rule: str = AUTO, say: Callable[[str], None] = lambda _: None
 ) -> Corpus:
-    """A dataset as `open_corpus` gives it, but without a digest, for which all bytes would be read.
-
-    Raises:
-        RankdeckError: As in `open_corpus`.
-    """
+    """As `open_corpus`, but without a digest, for which all bytes would be read."""
     if is_hub(dataset):
         training, held_out, split = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
         held_out = [] if rule == ALL_FILES else held_out
@@ -164,11 +153,7 @@ def look_at(
 
 
 def look_at_what_is_here(dataset: str, options: Mapping[str, Any], rule: str = AUTO) -> Corpus | None:
-    """As `look_at`, but nothing is downloaded, also where it may be; None for what would have to be.
-
-    Raises:
-        RankdeckError: As in `open_corpus`.
-    """
+    """As `look_at`, but never downloads; None for data that would have to be."""
     if is_hub(dataset) and cached_info(HubName.parse(dataset)) is None:
         return None
     try:
@@ -209,7 +194,7 @@ def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: 
 
 
 def _markup_remarks(looked: Sequence[_Looked]) -> list[str]:
-    """What is trained besides words, a sentence for each kind."""
+    """A sentence for each kind of markup that is trained besides words."""
     files: dict[str, list[str]] = {}
     for file in looked:
         if file.source.layout.markup:
@@ -226,7 +211,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _look(path: Path, file_format: FileFormat, root: Path, wanted: str, number: int) -> _Looked:
-    """How a file is read, and the columns of its first rows."""
+    """A file's layout, and the columns of its first rows."""
     try:
         layout = find_layout(path, file_format, wanted)
         name = path.name if path == root else path.relative_to(root).as_posix()
@@ -254,11 +239,7 @@ def _sampled(source: Source) -> Columns:
 
 
 def _check_json_text(looked: Sequence[_Looked], wanted: str) -> None:
-    """Refuses JSON without rows where it is all there is.
-
-    Raises:
-        DatasetError: So it is.
-    """
+    """Refuses JSON without rows where it is all there is."""
     if wanted != WHOLE and looked and all(file.source.layout.markup == JSON for file in looked):
         raise DatasetError(
             f"{looked[0].source.name} holds no rows: neither JSON objects one after the other nor an array of them.",
@@ -301,7 +282,7 @@ def _with_columns(
 
 
 def _no_rows(looked: Sequence[_Looked]) -> Choice:
-    """Tables of which no row could be sampled: refused where nothing is in them, else left to the reader."""
+    """Refuses tables without rows; damaged ones are left to the reader."""
     if all(_is_empty(file.source) for file in looked):
         raise DatasetError(
             f"{looked[0].source.name} has no rows.", "Choose data with text in it.", title="The dataset is empty"
@@ -331,7 +312,7 @@ def _root(dataset: str, paths: list[Path]) -> Path:
 
 
 def _digest(identity: str, sources: tuple[Source, ...], by_stat: bool) -> str:
-    """Contents are in `identity`; files that are known by name only (the Hub's) count with size and time."""
+    """A hash of contents (in `identity`) and layouts; the Hub's files count with size and time."""
     facts = [
         (source.name, source.layout.form, source.packing, source.column, *source.layout.key)
         + ((source.size_bytes, source.path.stat().st_mtime_ns) if by_stat else ())
@@ -341,7 +322,7 @@ def _digest(identity: str, sources: tuple[Source, ...], by_stat: bool) -> str:
 
 
 def texts(corpus: Corpus, limit_bytes: int) -> Iterator[str]:
-    """Pieces of what is trained on up to a number of bytes, to learn a tokenizer; documents end with an empty line."""
+    """Pieces of the training text up to a number of bytes, for a tokenizer; documents end with an empty line."""
     left = limit_bytes
     for piece in corpus.without_validation().pieces(RowCounts()):
         if left <= 0:

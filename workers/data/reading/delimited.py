@@ -1,4 +1,4 @@
-"""Tables of delimited text (CSV, TSV and their relatives): how one is written, told from its beginning; its rows."""
+"""Tables of delimited text (CSV, TSV and their relatives): their dialect, found from the beginning, and their rows."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _USUAL_NAMES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a table of delimited text is written.
+    """The way a table of delimited text is written.
 
     Attributes:
-        delimiter: What stands between two cells.
-        escape: What stands before a quote within quotes; empty: another quote.
+        delimiter: Between two cells.
+        escape: Before a quote within quotes; empty: another quote.
         has_header: The first row names the columns; without one they are numbered from 1.
         has_separator_line: Excel's ``sep=;`` comes first.
         is_quoted: Quotes around a cell do not belong to it.
@@ -54,7 +54,6 @@ class Dialect:
 
     @property
     def is_one_column(self) -> bool:
-        """Nothing stands between cells."""
         return self.delimiter == _NONE
 
     @property
@@ -66,12 +65,9 @@ class Dialect:
 
 
 def find_dialect(head: str, *, is_whole: bool, usual: str) -> Dialect:
-    """How a table is written.
+    """The dialect of a table by its beginning `head`.
 
-    Args:
-        head: Its beginning.
-        is_whole: That is all of it.
-        usual: The delimiter that the file's name stands for, which wins where others do as well.
+    `usual` is the delimiter that the file's name stands for, which wins where others do as well.
     """
     first, _, rest = head.partition("\n")
     stated = _SEPARATOR_LINE.match(first)
@@ -95,7 +91,7 @@ def find_dialect(head: str, *, is_whole: bool, usual: str) -> Dialect:
 
 
 def header_line(head: str, *, is_whole: bool, usual: str) -> int:
-    """The line with the names where lines about the table stand above it, counted from 1; 1: they do not."""
+    """The line with the names, counted from 1, where lines about the table stand above it; else 1."""
     lines = head.split("\n")
     for number in range(1, min(_MOST_ABOVE, len(lines) - _SURE_ROWS)):
         rest = "\n".join(lines[number:])
@@ -122,7 +118,7 @@ def _has_bare_quotes(head: str, is_whole: bool) -> bool:
 
 
 def sampled_rows(head: str, dialect: Dialect, is_whole: bool) -> tuple[list[list[str]], int]:
-    """The first rows of a table as cells, and how many of them are well formed."""
+    """The first rows of a table as cells, and the number of well-formed ones."""
     if not is_whole:
         head = head[: head.rfind("\n") + 1] or head
     rows: list[list[str]] = []
@@ -142,7 +138,7 @@ def sampled_rows(head: str, dialect: Dialect, is_whole: bool) -> tuple[list[list
 
 
 def _share(rows: Sequence[Sequence[str]], well_formed: int) -> float:
-    """The part of the rows that are well formed and have as many cells as the first."""
+    """The share of rows that are well formed and have as many cells as the first."""
     if not rows or not rows[0]:
         return 0.0
     fitting = sum(len(cells) == len(rows[0]) for cells in rows)
@@ -150,7 +146,6 @@ def _share(rows: Sequence[Sequence[str]], well_formed: int) -> float:
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns."""
     if not rows:
         return True
     names, below = rows[0], [cells for cells in rows[1:] if len(cells) == len(rows[0])]
@@ -208,7 +203,7 @@ def delimited_rows(stream: IO[bytes], dialect: Dialect) -> Iterator[dict[str, An
 
 
 def column_names(cells: Sequence[str]) -> list[str]:
-    """The names in a header; one that is missing is its number, one that was there before gets a number too."""
+    """The names in a header; a missing one is its number, a repeated one gets a number."""
     names: list[str] = []
     for number, cell in enumerate(cells, 1):
         name = cell.strip() or str(number)
@@ -224,10 +219,10 @@ class _Records:
     continues with the next line, so that one stray quote costs one row.
 
     Attributes:
-        line: Where the newest record begins, counted from 1.
+        line: The newest record's first line, counted from 1.
         mended: The newest record's quotes do not follow the rules; it was read without them spanning lines.
         ended: The text has been read to its end.
-        width: How many cells a record should have; 0: not known yet.
+        width: Expected cells of a record; 0: not known yet.
     """
 
     def __init__(self, text: IO[str], dialect: Dialect, first_line: int = 1) -> None:
@@ -303,12 +298,12 @@ class _Records:
         return Bad("broken", f"line {self.line} (a quote that is not closed)")
 
     def _back(self) -> None:
-        """Gives back all lines of the record but the first."""
+        """Returns all lines of the record but the first."""
         self._again.extendleft(reversed(self._record[1:]))
         del self._record[1:]
 
     def _learn(self, cells: Sequence[str]) -> None:
-        """What the cells of good records are like."""
+        """Learns the cells' types from good records."""
         if self._last_number is not None and self._records > 1:
             number = _integer(cells[0]) if cells else None
             self._last_number = number if number is not None and number > self._last_number else None

@@ -1,7 +1,7 @@
-"""Datasets of the Hugging Face Hub, by the `datasets` package: its cached copy, or a download that was allowed.
+"""Datasets of the Hugging Face Hub, by the `datasets` package: its cached copy, or an allowed download.
 
-`datasets` runs in a process of its own: whether it may use the network is settled by variables that it reads when it is
-imported, and its memory is free again when it ends. What comes back are names of Arrow files, which are read here.
+`datasets` runs in a process of its own: variables that it reads at its import decide whether it may use the network,
+and its memory is free again when it ends. It answers with names of Arrow files, which are read here.
 """
 
 from __future__ import annotations
@@ -29,16 +29,10 @@ _CONFIG_HINT: Final = "Name the configuration and the split: hf://owner/name:con
 
 
 def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> tuple[list[Path], list[Path], str]:
-    """The Arrow files that hold a dataset: its split, those of its validation split, and what that is called.
+    """The Arrow files of a dataset's split, those of its validation split, and that split's name.
 
-    Args:
-        name: The dataset.
-        allow_download: Whether the network may be used when it is not on this machine.
-        say: Is told what is downloaded, and how large it is, before it begins.
-
-    Raises:
-        DatasetError: It is not on this machine and may not be downloaded, there is no such one, or no such split.
-        PreflightError: The package is missing.
+    `say` gets the download's size before it begins. Raises `DatasetError` where the data is not here and may not be
+    downloaded or does not exist, and `PreflightError` where the package is missing.
     """
     check_package()
     found = _ask("open", name, offline=True)
@@ -63,7 +57,7 @@ def _files(found: dict[str, Any]) -> tuple[list[Path], list[Path], str]:
 
 
 def size_text(name: HubName) -> str:
-    """A sentence: how much would be downloaded, as the Hub says; or why that is not known."""
+    """A sentence on a download's size, as the Hub says; or why that is not known."""
     found = _ask("size", name, offline=False, limit_s=_SIZE_LIMIT_S)
     if "files" not in found:
         return f"Its size is unknown ({found.get('cause', 'the Hub did not answer')})."

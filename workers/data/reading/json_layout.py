@@ -1,4 +1,4 @@
-"""Layout of rows in JSON text, told from its beginning: the file's name says little about it."""
+"""Layout of rows in JSON text, found from its beginning: the file's name says little about it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _STEP: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|[\[\]{},]', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class JsonLayout:
-    """How rows are written down as JSON.
+    """The way rows are written as JSON.
 
     Attributes:
         kind: "lines" (one a line), "values" (one after the other), "array", "columns" (an object with an array or an
             object for each column), "index" (an object of rows), "split" (names and cells apart), "row" (one object).
-        path: The keys below which they stand.
+        path: The keys above them.
         left_out: Keys beside them whose rows are not read: other splits.
     """
 
@@ -53,7 +53,7 @@ class JsonLayout:
 def find_json_layout(
     head: str, *, is_whole: bool, lines_expected: bool = False, is_sure: bool = True
 ) -> JsonLayout | None:
-    """How JSON text holds its rows; None where it holds none.
+    """The layout of JSON text by its beginning `head`; None where it holds no rows.
 
     Args:
         head: Its beginning.
@@ -90,7 +90,6 @@ def _is_row(line: str) -> bool:
 
 
 def _first_end(head: str) -> int | None:
-    """Where the first value ends."""
     try:
         return json.JSONDecoder().raw_decode(head)[1]
     except (ValueError, RecursionError):
@@ -98,7 +97,7 @@ def _first_end(head: str) -> int | None:
 
 
 def _completed(head: str) -> Any:
-    """The value that begins there, with what was cut off left out; None where it is not JSON."""
+    """The value that begins there, cut to what is whole; None where it is not JSON."""
     end = _first_end(head)
     if end is not None:
         return json.loads(head[:end])

@@ -21,7 +21,7 @@ _NEXT_ROW: Final = re.compile(r"[\n,]\s*\{")
 
 
 class BrokenJsonError(Exception):
-    """From here on the document cannot be understood."""
+    pass
 
 
 class BrokenRow(str):
@@ -33,11 +33,7 @@ class Cell(dict[str, Any]):
 
 
 def json_rows(text: IO[str], layout: JsonLayout) -> Iterator[Any]:
-    """The rows of JSON text. Those of a table that is written column by column come as a `Cell` for each value.
-
-    Raises:
-        BrokenJsonError: It is broken from there on.
-    """
+    """The rows of JSON text; of a table that is written column by column, a `Cell` for each value."""
     scanner = _Scanner(text)
     if layout.kind == "values":
         yield from _values(scanner)
@@ -48,7 +44,6 @@ def json_rows(text: IO[str], layout: JsonLayout) -> Iterator[Any]:
 
 
 def _below(scanner: _Scanner, layout: JsonLayout, path: tuple[str, ...]) -> Iterator[Any]:
-    """The rows at a path of keys."""
     if not path:
         yield from _rows_here(scanner, layout)
         return
@@ -90,7 +85,7 @@ def _values(scanner: _Scanner) -> Iterator[Any]:
 
 
 def _elements(scanner: _Scanner, column: str = "") -> Iterator[Any]:
-    """The elements of an array; after one that is broken, from the next that begins like a row."""
+    """The elements of an array; after a broken one, from the next that begins like a row."""
     scanner.take("[")
     if scanner.peek() == "]":
         scanner.take("]")
@@ -139,7 +134,7 @@ def _columns(scanner: _Scanner) -> Iterator[Any]:
 
 
 def _split(scanner: _Scanner) -> Iterator[Any]:
-    """What pandas calls "split": an array of names, and one of the rows' cells."""
+    """The rows of pandas' "split": an array of names, and one of the rows' cells."""
     names: list[str] = []
     for key in _keys(scanner):
         if key == "columns":
@@ -152,7 +147,7 @@ def _split(scanner: _Scanner) -> Iterator[Any]:
 
 
 def _skip(scanner: _Scanner) -> None:
-    """Goes past a value; past an array one element at a time."""
+    """Skips a value; an array one element at a time."""
     if scanner.peek() == "[":
         for _ in _elements(scanner):
             continue
@@ -181,7 +176,7 @@ class _Scanner:
                 return ""
 
     def take(self, character: str) -> None:
-        """Goes past this character, which must come next."""
+        """Skips this character, which must come next."""
         if self.peek() != character:
             raise BrokenJsonError(f"{character} is missing")
         self._at += 1
@@ -202,7 +197,7 @@ class _Scanner:
             size *= 2
 
     def find_row(self) -> bool:
-        """Goes to the next object that begins a line or follows a comma; False where there is none."""
+        """Skips to the next object that begins a line or follows a comma; False for none."""
         self._at += 1
         while True:
             found = _NEXT_ROW.search(self._buffer, max(0, self._at - 1))
@@ -214,7 +209,7 @@ class _Scanner:
                 return False
 
     def _is_final(self, error: ValueError | RecursionError) -> bool:
-        """Whether reading on cannot help: it fails far from the end of what was read, and not in a long string."""
+        """Whether reading on cannot help: it fails far from the end of the buffer, and not in a long string."""
         if not isinstance(error, json.JSONDecodeError):
             return True
         return error.pos < len(self._buffer) - _READ_CHARS and not error.msg.startswith("Unterminated string")

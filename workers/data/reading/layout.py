@@ -1,4 +1,4 @@
-"""Layout of a data file, told from its beginning: what people name their files says little about their content."""
+"""Layout of a data file, found from its beginning: its name says little about its content."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ _JSON_ROWS: Final = re.compile(r'\s*(\[\s*)?\{\s*"')
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a file is read.
+    """The way a file is read.
 
     Attributes:
-        form: How rows are written down; "text" is one document without rows.
-        json: How JSON text holds its rows.
-        dialect: How delimited text is written.
-        has_bom: Text that begins with a byte order mark, which is left out.
-        remark: A sentence on what is in it and is not read so; empty: nothing.
-        markup: What is in the text besides words; empty: nothing that is known.
+        form: The rows' form; "text" is one document without rows.
+        has_bom: The text begins with a byte order mark, which is left out.
+        remark: A sentence on content that is not read so; empty for none.
+        markup: Content besides words; empty for none that is known.
     """
 
     form: Form = "text"
@@ -50,7 +48,7 @@ class Layout:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the tokens depend on beside form and column; empty where text is read as it always was."""
+        """Facts that the tokens depend on beside form and column; empty where text is read as it always was."""
         if self.form == "text":
             return ("bom",) if self.has_bom else ()
         dialect, json = self.dialect, self.json
@@ -70,16 +68,9 @@ class Layout:
 
 
 def find_layout(path: Path, file_format: FileFormat, wanted: str = "") -> Layout:
-    """How a file is read.
+    """A file's layout; raises `DatasetError` where it is not text, though it should be.
 
-    Args:
-        path: The file.
-        file_format: What its name says.
-        wanted: The text column that a person named; `WHOLE`: it is text.
-
-    Raises:
-        DatasetError: It is not text, though it should be.
-        OSError: It cannot be read.
+    `wanted` is the text column that a person named; `WHOLE`: the file is text.
     """
     form, packing = file_format.form, file_format.packing
     if not file_format.is_readable_text:
@@ -138,7 +129,7 @@ def _json(found: JsonLayout, remark: str) -> Layout:
 
 
 def _in_table(path: Path, head: str, is_whole: bool, form: Form) -> Layout:
-    """A table; or JSON that was named like one."""
+    """The layout of a table, or of JSON that was named like one."""
     if head.lstrip()[:1] in ("{", "["):
         found = find_json_layout(head, is_whole=is_whole, lines_expected=True, is_sure=False)
         if found is not None:

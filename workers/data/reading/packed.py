@@ -1,4 +1,4 @@
-"""Opens a data file as the bytes that were packed into it, a little at a time, and says how far it has been read."""
+"""Opens a data file as the bytes packed into it, and reports how far it has been read."""
 
 from __future__ import annotations
 
@@ -21,19 +21,7 @@ _BUFFER_BYTES: Final = 1 << 18
 
 @contextlib.contextmanager
 def open_packed(path: Path, packing: Packing) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
-    """Opens a data file.
-
-    Args:
-        path: The file.
-        packing: How it is packed.
-
-    Returns:
-        The unpacked bytes, and what says how many bytes of the file itself have been read.
-
-    Raises:
-        OSError: It cannot be opened.
-        PreflightError: The package that unpacks it is missing.
-    """
+    """The unpacked bytes of a file, and a function for the bytes of the file itself that have been read."""
     with open_binary(path, buffering=_BUFFER_BYTES) as raw, _unpacked(raw, packing) as stream:
         yield stream, raw.tell
 

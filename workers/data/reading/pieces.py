@@ -37,12 +37,8 @@ class Source:
     """One file of a dataset.
 
     Attributes:
-        path: The file.
         name: Its path within the dataset, with forward slashes.
-        packing: How it is packed.
-        layout: How it is read.
         column: Its text column; empty for text.
-        size_bytes: Its size.
     """
 
     path: Path
@@ -55,28 +51,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A slice of a document.
-
-    Attributes:
-        data: Its bytes.
-        ends: The document ends behind them.
-    """
+    """A slice of a document; `ends`: the document ends behind it."""
 
     data: bytes
     ends: bool
 
 
 def source_pieces(source: Source, counts: RowCounts, on_read: OnRead = lambda _: None) -> Iterator[Piece]:
-    """The documents of a file, in order.
-
-    Args:
-        source: The file.
-        counts: Gets rows, documents, and what is wrong.
-        on_read: See `OnRead`.
-
-    Raises:
-        DatasetError: The file cannot be read, or packed into it is something other than text.
-    """
+    """The documents of a file, in order; raises `DatasetError` where it cannot be read or is not text."""
     try:
         if source.layout.form == "text":
             yield from _text_pieces(source, counts, on_read)
@@ -92,7 +74,7 @@ def source_pieces(source: Source, counts: RowCounts, on_read: OnRead = lambda _:
 
 
 def read_error(path: Path, error: Exception) -> Exception:
-    """What is raised where a file cannot be read: a `DatasetError` for what the system says, else the error itself."""
+    """The error for a file that cannot be read: a `DatasetError` for the system's, else the error itself."""
     if not isinstance(error, OSError):
         return error
     failed = explain(error, f"{path} could not be read")
@@ -100,11 +82,6 @@ def read_error(path: Path, error: Exception) -> Exception:
 
 
 def source_rows(source: Source, on_read: OnRead = lambda _: None) -> Iterator[Row | Bad]:
-    """The rows of a file that is not text.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
     layout = source.layout
     if layout.form in ("parquet", "arrow"):
         columns = [source.column.partition(".")[0], source.column] if source.column else []
@@ -155,7 +132,7 @@ def cut_text(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _read_on(stream: IO[bytes], begun: bytes) -> bytes:
-    """`begun` with what follows, `PIECE_BYTES` in all unless the text ends before."""
+    """`begun` with the following bytes, `PIECE_BYTES` in all unless the text ends before."""
     # In small reads: one of 4 MiB from a file of 1 KiB keeps 4 MiB under Windows as long as its bytes live (seen in
     # Wine), and 512 such pieces are a batch.
     parts, missing = [begun], PIECE_BYTES - len(begun)
@@ -166,7 +143,7 @@ def _read_on(stream: IO[bytes], begun: bytes) -> bytes:
 
 
 def _begun_character(tail: bytes) -> int:
-    """How many bytes at the end of `tail` are the start of a UTF-8 character that is not complete."""
+    """The number of bytes at the end of `tail` that begin an incomplete UTF-8 character."""
     for back in range(1, min(3, len(tail)) + 1):
         byte = tail[-back]
         if byte & 0xC0 == 0x80:

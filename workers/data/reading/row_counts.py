@@ -34,12 +34,7 @@ BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A row that cannot be used.
-
-    Attributes:
-        kind: See `BAD_ROW_TEXTS`.
-        where: Its place in the file, as text.
-    """
+    """A row that cannot be used: a kind of `BAD_ROW_TEXTS`, and its place in the file as text."""
 
     kind: str
     where: str
@@ -47,17 +42,17 @@ class Bad:
 
 @dataclass(slots=True)
 class RowCounts:
-    """Rows of a dataset, or of its start.
+    """Counts of a dataset's rows, or of its start.
 
     Attributes:
-        rows: Rows that were looked at, bad ones included; of a text file its lines.
-        documents: Texts that were taken.
+        rows: Rows read, bad ones included; of a text file its lines.
+        documents: Texts taken.
         bad: Bad rows by kind (`BAD_ROW_TEXTS`). They are left out, but for "kept", lines of text that are not UTF-8:
             bytes are tokens too.
-        examples: Where the first ones stand.
-        training_documents: How many documents come before those of a validation split; None where there is none.
+        examples: Places of the first ones.
+        training_documents: Documents before those of a validation split; None without one.
         headers: Rows of a table that repeat its header; they are taken.
-        texts: How often each text came, by its beginning and a checksum; of the first 20,000 that differ.
+        texts: The count of each text, by its beginning and a checksum; of the first 20,000 that differ.
     """
 
     rows: int = 0
@@ -69,7 +64,6 @@ class RowCounts:
     texts: Counter[str] = field(default_factory=Counter)
 
     def add_document(self, text: bytes) -> None:
-        """Notes a text that was taken from a row."""
         self.documents += 1
         text = text.strip()
         key = " ".join(text[:_SHOWN_BYTES].decode("utf-8", "ignore").split())
@@ -78,7 +72,6 @@ class RowCounts:
             self.texts[key] += 1
 
     def add_bad(self, kind: str, where: str) -> None:
-        """Notes a bad row: one of `BAD_ROW_TEXTS`, and file and place for `examples`."""
         self.bad[kind] += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{where}: {BAD_ROW_TEXTS[kind]}")
@@ -89,13 +82,13 @@ class RowCounts:
 
     @property
     def damaged(self) -> int:
-        """Bad rows that a limit is for: not those that are empty, unless most are, nor lines that are kept."""
+        """Bad rows that the limit applies to: not empty ones, unless most are, nor lines that are kept."""
         empty = self.bad["empty"]
         return self.bad_rows - self.bad["kept"] - (empty if 2 * empty <= self.rows else 0)
 
     @property
     def left_out(self) -> str:
-        """What is left out, as text: "12 rows are left out: 10 empty, 2 broken."; empty: nothing."""
+        """A sentence: "12 rows are left out: 10 empty, 2 broken."; empty for none."""
         kinds = [(kind, count) for kind, count in self.bad.most_common() if kind != "kept"]
         if not kinds:
             return ""
@@ -105,7 +98,7 @@ class RowCounts:
 
     @property
     def repeated(self) -> str:
-        """Texts that came again, such as “[deleted]” in exports of forums, as sentences; empty: none did."""
+        """Sentences on repeated headers, and on texts that many documents are, such as “[deleted]”; empty for none."""
         many = [f"{count:,} × “{text.partition(_CHECKSUM)[0]}”" for text, count in self._many.items()]
         same = f"Of {self.documents:,} documents, many are the same text: {', '.join(many)}." if many else ""
         rows = "One row repeats" if self.headers == 1 else f"{self.headers:,} rows repeat"
@@ -140,7 +133,7 @@ class RowCounts:
 
     @property
     def summary(self) -> str:
-        """The bad rows as text: "12 of 3,400 rows are bad: 10 empty, 2 broken"; empty when there are none."""
+        """The bad rows as text: "12 of 3,400 rows are bad: 10 empty, 2 broken"; empty for none."""
         if not self.bad_rows:
             return ""
         kinds = ", ".join(f"{count:,} {BAD_ROW_TEXTS.get(kind, kind)}" for kind, count in self.bad.most_common())
@@ -149,23 +142,14 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class BadRowLimit:
-    """How many bad rows a person accepts.
-
-    Attributes:
-        rows: This many; None: any number.
-        share: This part of all rows, from 0 to 1; None: any.
-    """
+    """The accepted number or share (0 to 1) of bad rows; None for any."""
 
     rows: int | None = None
     share: float | None = None
 
     @classmethod
     def parse(cls, text: object) -> BadRowLimit:
-        """``""`` (no limit), ``"100"`` rows, or ``"1%"`` of them.
-
-        Raises:
-            ConfigError: It is something else.
-        """
+        """``""`` (no limit), ``"100"`` rows, or ``"1%"`` of them; raises `ConfigError` for anything else."""
         limit = str(text if text is not None else "").strip()
         if not limit:
             return cls()
@@ -179,11 +163,7 @@ class BadRowLimit:
         )
 
     def check(self, counts: RowCounts) -> None:
-        """Refuses data with more bad rows than that.
-
-        Raises:
-            DatasetError: It has more; says which and where.
-        """
+        """Raises `DatasetError` for data with more bad rows."""
         allowed = self.rows if self.share is None else self.share * counts.rows
         if allowed is None or counts.damaged <= allowed:
             return

@@ -1,4 +1,4 @@
-"""The rows of a file, whatever it is: one after the other, bad ones as a `Bad`."""
+"""The rows of a file in any form, one after the other; bad ones as a `Bad`."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def table_rows(
 
     Args:
         path: The file.
-        columns: Only those of these that it has; all where it has none of them.
-        on_read: Called with the bytes of the file that have been read; of Parquet by the share of its rows.
+        columns: Those of these that it has are read; all where it has none of them.
+        on_read: Gets the bytes of the file that have been read; of Parquet by the share of its rows.
         arrow: It is an Arrow file or stream.
     """
     import pyarrow
@@ -97,7 +97,6 @@ def table_rows(
 
 
 def _arrow_batches(source: Any) -> Iterator[Any]:
-    """The batches of an Arrow file or stream."""
     from pyarrow import ipc
 
     is_file = source.read(6) == b"ARROW1"

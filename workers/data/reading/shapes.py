@@ -1,4 +1,4 @@
-"""The shape of rows (texts, conversations, questions and answers, …), told from their columns; the text column."""
+"""The shape of rows (texts, conversations, questions and answers, …), found from their columns; the text column."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ _AS_ONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What rows are.
+    """The shape of rows.
 
     Attributes:
         text: For people: "questions and answers"; empty: plain texts.
-        columns: The columns that make them so.
-        next_step: What a person can do where no recipe trains them as they are; empty: they are trained.
-        option: The switch for it.
+        columns: The columns that show it.
+        next_step: Advice where no recipe trains them as they are; empty: they are trained.
+        option: The flag for it.
     """
 
     text: str = ""
@@ -82,13 +82,7 @@ TEXTS: Final = Shape()
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The column that is trained on.
-
-    Attributes:
-        column: Its name.
-        shape: What the rows are.
-        remark: A sentence that a person should read; empty: nothing.
-    """
+    """The text column, the rows' shape, and a remark for the user."""
 
     column: str
     shape: Shape = TEXTS
@@ -110,15 +104,15 @@ class _Table:
         return self.columns.facts[self._names[name]]
 
     def of(self, *kinds: str) -> list[str]:
-        """The columns most of whose values are so."""
+        """The columns with mostly these kinds of values."""
         return [name for name in self._names.values() if self.columns.facts[name].kind in kinds]
 
     def has(self, name: str, *, numbers: bool = False) -> bool:
-        """Whether there is such a column, of something other than numbers unless they are asked for."""
+        """Whether there is such a column; one of numbers only if they are asked for."""
         return name in self._names and (numbers or self.facts(name).kind != "number")
 
     def first(self, names: Collection[str], but: str = "", *, numbers: bool = False) -> str:
-        """The first of these names that is there; empty where none is."""
+        """The first of these names that is there; empty for none."""
         return next((name for name in names if name != but and self.has(name, numbers=numbers)), "")
 
     def shape(self, text: str, *names: str, next_step: str = _JOIN, option: str = "") -> Shape:
@@ -248,15 +242,10 @@ _RECOGNISED: Final[tuple[Callable[[_Table], Shape | None], ...]] = (
 
 
 def choose_column(columns: Columns, wanted: str, where: str) -> Choice:
-    """The column that is trained on.
-
-    Args:
-        columns: A sample's.
-        wanted: The one that a person named; empty: it is guessed.
-        where: The file or dataset, for errors.
+    """The text column, `wanted` if a person named one, else guessed.
 
     Raises:
-        ConfigError: The column that was named is not there, or holds no text.
+        ConfigError: The named column is not there, or holds no text.
         DatasetError: Nothing looks like text, several columns do, or the rows are of a shape that no recipe trains.
     """
     shape = find_shape(columns)

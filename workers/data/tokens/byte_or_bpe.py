@@ -1,4 +1,4 @@
-"""The tokens of models that begin from nothing: bytes as they are, or a BPE learned from the text."""
+"""Tokens of models from scratch: bytes, or a BPE learned from the text."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ class TextSource(Protocol):
     config: RunConfig
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """The recipe's own fields."""
+    def options(self) -> Mapping[str, Any]: ...
 
     def texts(self, limit_bytes: int) -> Iterator[str]:
         """The start of the text, in pieces, up to a number of bytes; documents end with an empty line."""
 
 
 def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
-    """The tokenizer that the options ask for: `tokenizer`, "byte" or "bpe", and `vocab_size`.
+    """The tokenizer of the options `tokenizer` ("byte" or "bpe") and `vocab_size`.
 
     A BPE is learned from the text's first 64 MiB, into `folder`.
     """
@@ -38,7 +37,6 @@ def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
 
 
 def tokenizer_in(folder: Path, kind: str) -> TokenizerSpec:
-    """Bytes, or the BPE that was learned into `folder`."""
     return TokenizerSpec("tokenizers", str(folder / "tokenizer.json")) if kind == "bpe" else TokenizerSpec()
 
 

@@ -1,8 +1,7 @@
 """Datasets as tokens on disk, made once and shared by every run and rank that reads the same text in the same way.
 
-A folder of the cache is named by a hash of the data, the way it is read, and the tokenizer. In it ``tokens.bin`` holds
-the ids, ``ends.bin`` where each document ends, and ``index.json`` at last what they are. One process makes it; others
-wait for its lock.
+A folder is named by a hash of the data, the way it is read, and the tokenizer. In it ``tokens.bin`` holds the ids,
+``ends.bin`` each document's end, and at last ``index.json`` its facts. One process makes it; others wait for its lock.
 """
 
 from __future__ import annotations
@@ -35,21 +34,16 @@ _REMOVED: Final = ".removed"
 
 
 def mark_used(index: Path) -> None:
-    """Tokens are used now: their index is as young as their last use."""
+    """Makes the index as young as the tokens' last use."""
     with contextlib.suppress(OSError):  # a cache that is read only is never cleared either
         os.utime(index)
 
 
 def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> None:
-    """Removes folders whose tokens were neither used nor made within some days.
+    """Removes folders whose tokens were not used for some days, by the age of the file `index` in them.
 
     Under Windows a folder that a process has mapped cannot be renamed, and stays; elsewhere the process keeps what it
     has mapped.
-
-    Args:
-        cache: The cache's folder.
-        index: The name of the file that marks finished tokens, and their last use.
-        days: After how long they are removed.
     """
     oldest = time.time() - days * 86_400  # files' times are wall times
     for folder in [entry for entry in cache.iterdir() if entry.is_dir()]:
@@ -73,12 +67,9 @@ class TokenData:
 
     Attributes:
         folder: Its folder in the cache.
-        tokens: How many there are.
-        documents: How many documents they are.
-        vocab_size: Of the tokenizer.
-        counts: Rows, and what was wrong with them.
+        counts: Rows, and the bad ones among them.
         reused: It was there already.
-        training_documents: How many of the documents are not a validation split's; None: there is none.
+        training_documents: Documents before a validation split; None without one.
     """
 
     folder: Path
@@ -90,11 +81,7 @@ class TokenData:
     training_documents: int | None = None
 
     def cut(self, seq_len: int, val_fraction: float) -> Windows:
-        """Its windows: those of the validation split are held out, or else a share at the end.
-
-        Raises:
-            DatasetError: See `cut_windows`.
-        """
+        """Its windows: those of the validation split are held out, or else a share at the end."""
         count = self.training_documents
         if count is None:
             return cut_windows(self.tokens, seq_len, val_fraction)
@@ -102,13 +89,12 @@ class TokenData:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Plain values, for an event and a preview."""
         counts = self.counts.as_dict()
         return {"tokens": self.tokens, "bad_rows": self.counts.bad_rows, **counts, "reused": self.reused}
 
     @property
     def info(self) -> dict[str, Any]:
-        """What `PreparedData.info` holds for ranks and window."""
+        """Values of `PreparedData.info` for ranks and window."""
         return {
             "tokens": self.tokens,
             "documents": self.documents,
@@ -123,18 +109,16 @@ class TokenData:
         return open_tokens(self.folder, self.vocab_size)
 
     def ends(self) -> np.memmap[Any, Any]:
-        """Where each document ends, shape (documents,): the number of tokens up to its end, separator included."""
+        """Each document's end, shape (documents,): the number of tokens up to it, separator included."""
         return open_ends(self.folder)
 
 
 def open_tokens(folder: Path, vocab_size: int) -> np.memmap[Any, Any]:
-    """The ids in a folder of the cache, mapped into memory."""
     mark_used(folder / INDEX)
     return np.memmap(folder / TOKENS, token_type(vocab_size), mode="r")
 
 
 def open_ends(folder: Path) -> np.memmap[Any, Any]:
-    """Where each document in a folder of the cache ends, mapped into memory."""
     return np.memmap(folder / ENDS, ENDS_TYPE, mode="r")
 
 
@@ -150,15 +134,8 @@ def found_tokens(corpus: Corpus, tokenizer: TokenizerSpec, cache: Path) -> Token
 def tokenise(corpus: Corpus, tokenizer: TokenizerSpec, cache: Path, progress: Progress = lambda _: None) -> TokenData:
     """The dataset's tokens: found in the cache, or made.
 
-    Args:
-        corpus: The dataset.
-        tokenizer: How it is tokenised.
-        cache: The cache's folder (`core.paths.token_cache_dir`).
-        progress: See `Progress`.
-
-    Raises:
-        DatasetError: A file cannot be read, or there is no text.
-        PreflightError: The disk is full or refuses, or a package is missing.
+    Raises `DatasetError` for a file that cannot be read or no text, `PreflightError` for a full disk or a missing
+    package.
     """
     folder = cache / _key(corpus, tokenizer)
     found = _found(folder)
@@ -178,7 +155,7 @@ def _key(corpus: Corpus, tokenizer: TokenizerSpec) -> str:
 
 
 def _found(folder: Path) -> TokenData | None:
-    """What lies in a folder of the cache; None when it was not finished or is damaged."""
+    """The tokens in a folder of the cache; None where they are unfinished or damaged."""
     try:
         index = read_json(folder / INDEX)
         if index["format"] != FORMAT or index["version"] != VERSION:
@@ -230,11 +207,7 @@ def _make(corpus: Corpus, tokenizer: TokenizerSpec, folder: Path, progress: Prog
 
 
 def _check_space(corpus: Corpus, folder: Path, item_bytes: int) -> None:
-    """Refuses a disk that cannot hold the tokens, as far as can be told from the files' sizes.
-
-    Raises:
-        PreflightError: It is too full.
-    """
+    """Raises `PreflightError` where the tokens will not fit on the disk, by the files' sizes."""
     # Words of several bytes become a token of two: about half the text's size. Packed text is three times its file.
     per_byte = 1.0 if item_bytes == 1 else item_bytes / 3
     needed = sum(per_byte * source.size_bytes * (3 if source.packing else 1) for source in corpus.sources)

@@ -1,41 +1,29 @@
-"""Tokenises a dataset as one stream, and continues after a kill.
-
-The package tokenizers encodes each batch on all cores. Every few seconds a mark says how far the files are whole, with
-their checksums; the next writer continues there. Nothing is forced to the disk for it: what a power failure leaves of
-the files has other checksums, and is written again.
-"""
+"""Tokenises a dataset as one stream; the package tokenizers encodes each batch on all cores."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import IO, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from core.errors import RankdeckError
 from core.fault_points import reach
-from core.files.atomic import explain, read_json, write_atomic
+from core.files.atomic import explain
 from core.held_files import open_binary, remove_file
 from workers.data.reading.corpus import Corpus
 from workers.data.reading.pieces import Piece
 from workers.data.reading.row_counts import RowCounts
 from workers.data.tokens.tokenizer_spec import Encoder, Ids, token_type
 
-# Holds the mark until the files are whole; then what they are.
+# Written last, when the other files are whole.
 INDEX: Final = "index.json"
 TOKENS: Final = "tokens.bin"
 ENDS: Final = "ends.bin"
 ENDS_TYPE: Final = np.dtype("<u8")
 _BATCH_PIECES: Final = 512
-_MARK_EVERY_S: Final = 10.0
 _SAY_EVERY_S: Final = 0.25
 
 # Is told what is being done ("tokenising 43 %"), every few seconds while it lasts; may raise to end it.
@@ -43,91 +31,46 @@ Progress = Callable[[str], None]
 
 
 def write_tokens(corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress) -> tuple[int, int, RowCounts]:
-    """Writes the ids, and where each document ends.
+    """Writes the ids and each document's end; returns the numbers of tokens and documents, and the rows.
 
-    What a killed writer has written is read again, to count its rows, but not tokenised again.
-
-    Args:
-        corpus: The dataset.
-        encoder: Its tokenizer.
-        folder: Where the two files and the marks go.
-        progress: See `Progress`.
-
-    Returns:
-        How many tokens and documents there are, and the rows.
-
-    Raises:
-        DatasetError: A file cannot be read.
-        PreflightError: The disk is full, or refuses.
+    Raises `DatasetError` for a file that cannot be read, `PreflightError` for the disk.
     """
     counts, dtype = RowCounts(), token_type(encoder.vocab_size)
-    mark = _read_mark(folder)
-    reading = _Reading(corpus.size_bytes, mark["read_bytes"], progress)
-    missing = itertools.islice(corpus.pieces(counts, reading), mark["pieces"], None)
-    next_mark = time.monotonic() + _MARK_EVERY_S
+    pieces = corpus.pieces(counts, _Reading(corpus.size_bytes, progress))
+    tokens = documents = 0
     try:
-        with _File(folder / TOKENS, *mark[TOKENS]) as tokens, _File(folder / ENDS, *mark[ENDS]) as ends:
-            for batch in _batches(missing, encoder.batch_bytes):
-                ids, batch_ends = _encode(batch, encoder)
-                ends.append((batch_ends + tokens.size // dtype.itemsize).astype(ENDS_TYPE))
-                tokens.append(ids.astype(dtype, copy=False))
-                mark["pieces"] += len(batch)
+        for name in (TOKENS, ENDS):
+            remove_file(folder / name)  # not emptied: a run may have the old one in memory
+        with open_binary(folder / TOKENS, "wb") as token_file, open_binary(folder / ENDS, "wb") as end_file:
+            for batch in _batches(pieces, encoder.batch_bytes):
+                ids, ends = _encode(batch, encoder)
+                end_file.write((ends + tokens).astype(ENDS_TYPE).data)
+                token_file.write(ids.astype(dtype, copy=False).data)
+                tokens, documents = tokens + len(ids), documents + len(ends)
                 reach("tokens_written")
-                if time.monotonic() >= next_mark:
-                    next_mark = time.monotonic() + _MARK_EVERY_S
-                    mark |= {"read_bytes": reading.read_bytes, TOKENS: tokens.flushed(), ENDS: ends.flushed()}
-                    write_atomic(folder / INDEX, json.dumps(mark), durable=False)
-                    reach("tokens_marked")
+            for file in (token_file, end_file):
+                _flush(file)
     except OSError as error:
         raise explain(error, f"{folder} could not be written") from error
-    return tokens.size // dtype.itemsize, ends.size // ENDS_TYPE.itemsize, counts
+    return tokens, documents, counts
+
+
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 class _Reading:
-    """How much of the files has been read, as progress."""
+    """Progress of reading the files."""
 
-    def __init__(self, size_bytes: int, read_bytes: int, progress: Progress) -> None:
-        self.read_bytes = read_bytes
+    def __init__(self, size_bytes: int, progress: Progress) -> None:
         self._size_bytes = max(1, size_bytes)
         self._progress, self._next_progress = progress, 0.0
 
     def __call__(self, read_bytes: int) -> None:
-        self.read_bytes = max(self.read_bytes, read_bytes)
         if time.monotonic() >= self._next_progress:
             self._next_progress = time.monotonic() + _SAY_EVERY_S
-            self._progress(f"tokenising {100 * self.read_bytes // self._size_bytes} %")
-
-
-class _File:
-    """A file that is appended to, with its size and checksum; forced to the disk at the end of its ``with`` block."""
-
-    def __init__(self, path: Path, size: int, crc32: int) -> None:
-        self.size, self._crc32 = size, crc32
-        if not size:
-            remove_file(path)  # not emptied: a run may have the old one in memory
-        self._file = open_binary(path, "ab")
-        self._file.truncate(size)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._file:
-            if error is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-
-    def append(self, values: npt.NDArray[Any]) -> None:
-        self._file.write(values.data)
-        self.size += values.nbytes
-        self._crc32 = zlib.crc32(values.data, self._crc32)
-
-    def flushed(self) -> list[int]:
-        """Its size and checksum, now that another process would read as much of it."""
-        self._file.flush()
-        return [self.size, self._crc32]
+            self._progress(f"tokenising {100 * read_bytes // self._size_bytes} %")
 
 
 def _batches(pieces: Iterator[Piece], size_bytes: int) -> Iterator[list[Piece]]:
@@ -144,7 +87,7 @@ def _batches(pieces: Iterator[Piece], size_bytes: int) -> Iterator[list[Piece]]:
 
 
 def _encode(pieces: Sequence[Piece], encoder: Encoder) -> tuple[Ids, Ids]:
-    """The pieces' ids with what stands between documents, and where documents end in them."""
+    """The pieces' ids with separators between documents, and the documents' ends in them."""
     found, ends, count = [], [], 0
     for piece, ids in zip(pieces, encoder.encode([piece.data for piece in pieces]), strict=True):
         found.append(ids)
@@ -154,18 +97,3 @@ def _encode(pieces: Sequence[Piece], encoder: Encoder) -> tuple[Ids, Ids]:
             count += len(encoder.separator)
             ends.append(count)
     return np.concatenate(found), np.array(ends, ENDS_TYPE)
-
-
-def _read_mark(folder: Path) -> dict[str, Any]:
-    """How far a killed writer came; the beginning where there is no mark, or the files are not as it says."""
-    try:
-        mark: dict[str, Any] = read_json(folder / INDEX)
-        if all(_crc32(folder / name, mark[name][0]) == mark[name][1] for name in (TOKENS, ENDS)):
-            return mark
-    except (RankdeckError, OSError, KeyError, TypeError, ValueError):  # ValueError: a file is shorter
-        pass
-    return {"pieces": 0, "read_bytes": 0, TOKENS: [0, 0], ENDS: [0, 0]}
-
-
-def _crc32(path: Path, size: int) -> int:
-    return zlib.crc32(np.memmap(path, mode="r", shape=size).data) if size else 0

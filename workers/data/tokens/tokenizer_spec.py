@@ -1,4 +1,4 @@
-"""Text to token ids: which tokenizer, as a value; and the tokenizer itself."""
+"""Tokenizers: as a value, and opened, from text to token ids and back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CUT: Final = re.compile(r"(?<=\S)\n(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class TokenizerSpec:
-    """A tokenizer, and what stands between two documents.
+    """A tokenizer and the separator between two documents.
 
     Attributes:
         kind: "bytes" (every byte is a token) or "tokenizers" (a ``tokenizer.json`` of the package of that name).
@@ -47,20 +47,11 @@ class TokenizerSpec:
 
     @property
     def key(self) -> str:
-        """What the tokens depend on, as text.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
+        """A text that is the same for the same tokens."""
         content = hashlib.sha256(read_all(Path(self.path))).hexdigest() if self.path else ""
         return f"{self.kind} {content} {self.separator if self.separator_id is None else self.separator_id!r}"
 
     def open(self) -> Encoder:
-        """The tokenizer.
-
-        Raises:
-            PreflightError: The package is missing.
-        """
         return _Bytes(self) if self.kind == "bytes" else _Tokenizers(self)
 
 
@@ -69,7 +60,7 @@ class Encoder(Protocol):
 
     Attributes:
         vocab_size: All ids are below it.
-        separator: What stands between two documents.
+        separator: Ids between two documents.
         batch_bytes: Text that keeps all cores busy when it is encoded in one call.
     """
 
@@ -137,8 +128,8 @@ class _Tokenizers:
     def _parts(self, text: str) -> Iterator[str]:
         """A long text in parts that give the same tokens: the package encodes each on a thread of its own.
 
-        A byte-level tokenizer splits a text into words before anything else, and never joins what stands before and
-        after a single line end between two characters that are no space.
+        A byte-level tokenizer splits a text into words before anything else, and never joins across a single line end
+        between two characters that are no space.
         """
         start = 0
         while self._may_cut and len(text) - start > _PART_CHARS:
@@ -155,18 +146,17 @@ class _Tokenizers:
 
 
 def _is_byte_level(document: Mapping[str, Any]) -> bool:
-    """Whether a ``tokenizer.json`` splits text by white space into words of bytes, as GPT-2's does and its heirs'."""
+    """Whether a ``tokenizer.json`` splits text by white space into words of bytes, as GPT-2's does."""
     before, normalizer = document.get("pre_tokenizer") or {}, document.get("normalizer")
     kinds = [before.get("type"), *(step.get("type") for step in before.get("pretokenizers", ()))]
     return "ByteLevel" in kinds and (normalizer is None or normalizer.get("type") == "NFC")
 
 
 def _threads() -> int:
-    """How many long texts to encode at a time: as many as there are cores, and memory for them; at most eight."""
+    """The number of long texts to encode at a time, by cores and memory; at most eight."""
     cores = psutil.cpu_count(logical=False) or 1
     return max(1, min(cores, psutil.virtual_memory().available // (2 * _THREAD_MEMORY), _MAX_THREADS))
 
 
 def token_type(vocab_size: int) -> np.dtype[Any]:
-    """The smallest unsigned type that holds every id."""
     return np.dtype("u1" if vocab_size <= 1 << 8 else "<u2" if vocab_size <= 1 << 16 else "<u4")

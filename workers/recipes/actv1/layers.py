@@ -21,7 +21,7 @@ class Layer(nn.Module):
     Args:
         width: A multiple of `n_head`, and width over heads is even.
         n_head: Attention heads.
-        dropout: Share of what a sublayer adds that is set to zero while training.
+        dropout: Share of a sublayer's output that is set to zero while training.
     """
 
     def __init__(self, width: int, n_head: int, dropout: float = 0.0) -> None:

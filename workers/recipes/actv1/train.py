@@ -13,7 +13,6 @@ from rankdeck.recipe import (
     Request,
     Run,
     Task,
-    WindowBatches,
     check_heads,
     opening_text,
     read_options,
@@ -21,14 +20,18 @@ from rankdeck.recipe import (
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.options import Options
-from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_tokenizer, tokens_of, vocabulary_size
+from workers.recipes.actv1.tokens import make_tokenizer, tokens_of
+
+# The vocabulary if each byte is a token.
+BYTES = 256
 
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o = read_options(run, Options)
     check_heads(o.n_embd, o.n_head, even=True)
-    windows = prepare(run)
+    depends_on = {key: run.options[key] for key in ("tokenizer", "vocab_size", "val_fraction")}
+    windows = run.prepare_windows(make_tokenizer, depends_on)
     tokens = tokens_of(run.data_dir, o.tokenizer)
     tokenizer = tokens.spec.open()
     model = make_model(o, run.config.seq_len, run.info["vocab_size"], every_segment=run.forward_is_collective)
@@ -63,22 +66,6 @@ def main(run: Run) -> None:
     )
 
 
-def prepare(run: Run) -> WindowBatches:
-    """The text as tokens of the named model, or else as the options ask."""
-    depends_on = {key: run.options[key] for key in ("tokenizer", "vocab_size", "val_fraction")}
-    if run.rank == 0:
-        keep_own_tokens(run.data_dir)
-    windows = run.prepare_windows(make_tokenizer, depends_on)
-    if run.rank == 0 and run.config.model and not keeps_model(run.data_dir):
-        run.alert(
-            "tokenizer",
-            "The model's tokenizer is not used",
-            f"The tokenizer of {run.config.model} could not be used when the run started.",
-            "The run uses its own tokenizer. To use the model's, start a new run once that tokenizer is available.",
-        )
-    return windows
-
-
 def make_model(o: Options, seq_len: int, vocab_size: int, *, every_segment: bool = False) -> HierarchicalModel:
     return HierarchicalModel(
         Shape(
@@ -100,6 +87,6 @@ def make_model(o: Options, seq_len: int, vocab_size: int, *, every_segment: bool
 
 
 def build_model(request: Request) -> HierarchicalModel:
-    """The model that these settings ask for, to count its parameters."""
+    """The model that these settings ask for, to count its parameters; BPE is taken to learn as much as it may."""
     o = read_options(request, Options)
-    return make_model(o, request.config.seq_len, vocabulary_size(o, request.config.model))
+    return make_model(o, request.config.seq_len, o.vocab_size if o.tokenizer == "bpe" else BYTES)

@@ -1,4 +1,4 @@
-"""Environments: Gymnasium's by their ids, and this recipe's two by name; what is observed as a vector."""
+"""Environments: Gymnasium's by their ids, and this recipe's two by name, with observations as vectors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ Vector = NDArray[np.float32]
 class Observations:
     """An environment's observation as a vector of numbers of about one.
 
-    Numbers with limits are brought to -1 … 1; of others the logarithm is taken beyond about one, sign(x) · log(1 + |x|)
+    Numbers with limits are scaled to -1 … 1; of others the logarithm is taken beyond about one, sign(x) · log(1 + |x|)
     (arXiv 2301.04104), so that nothing about an environment has to be measured, shared by ranks and saved.
 
     Attributes:
-        space: The environment's.
         low, span: Of those that have limits; 0 and 0 for the others.
-        seen: Which numbers the policy sees.
+        seen: The numbers that the policy sees.
     """
 
     space: Any
@@ -62,7 +61,7 @@ class Actions:
 
     Attributes:
         count: Actions to choose from, or numbers that make one.
-        continuous: Which of the two.
+        continuous: Whether actions are made of numbers.
         first: The number of the first action.
         low, high: Limits of each number; infinite where there are none.
         shape: Of an action made of numbers.
@@ -82,9 +81,7 @@ class Actions:
     def draw(self, likely: NDArray[np.float64], noise: NDArray[np.float64] | None) -> NDArray[Any]:
         """Actions as the policy knows them; without noise the likeliest.
 
-        Args:
-            likely: As `CascadedLstm` gives it, shape (environments, n).
-            noise: Shape (environments,) or (environments, count).
+        `likely` is the policy's, shape (environments, n); `noise` has shape (environments,) or (environments, count).
         """
         if self.continuous:
             mean, log_std = likely[:, : self.count], likely[:, self.count :]
@@ -98,7 +95,7 @@ class Actions:
         return drawn
 
     def played(self, action: Any) -> Any:
-        """An action as the environment takes it: numbers of -1 … 1 are brought to its limits and cut there."""
+        """An action as the environment takes it: numbers of -1 … 1 are scaled to its limits and cut there."""
         if not self.continuous:
             return self.first + int(action)
         assert self.low is not None and self.high is not None
@@ -110,10 +107,9 @@ class Actions:
 
 
 def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
-    """How the observations of the environment `name` are seen, without the entries that `hidden` numbers ("0,3").
+    """The observations of an environment, without the entries that `hidden` numbers ("0,3").
 
-    Raises:
-        ConfigError: They cannot be a vector; `hidden` names what is not there, or everything.
+    Raises `ConfigError` where they cannot be a vector, or `hidden` names entries that are not there, or all.
     """
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space
@@ -141,11 +137,7 @@ def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
 
 
 def actions_of(space: Any, name: str) -> Actions:
-    """How an environment's actions are made.
-
-    Raises:
-        ConfigError: They are neither Discrete nor a Box of real numbers.
-    """
+    """The actions of an environment; raises `ConfigError` where they are neither Discrete nor a Box of real numbers."""
     from gymnasium.spaces import Box, Discrete
 
     if isinstance(space, Discrete) and space.n > 1:
@@ -183,14 +175,7 @@ _VELOCITIES: Final = "1,3"
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """An environment that any number of can be made of.
-
-    Attributes:
-        name: As requested.
-        make: Makes one; True: for evaluation.
-        observations: How it is seen.
-        actions: How one acts in it.
-    """
+    """An environment that any number of can be made of; `make(True)` makes one for evaluation."""
 
     name: str
     make: Callable[[bool], Any]
@@ -199,16 +184,11 @@ class World:
 
 
 def is_trading(options: Options) -> bool:
-    """Whether the trading environment is asked for, which needs prices."""
     return options.environment.strip() == TRADING
 
 
 def open_world(options: Options, market: Market | None = None) -> World:
-    """The environment that the options ask for; one is made to look at, and closed again. Trading needs a market.
-
-    Raises:
-        ConfigError: There is no such environment, it cannot be made here, or it cannot be seen or acted in.
-    """
+    """The environment of the options; raises `ConfigError`. Trading needs a market."""
     name = options.environment.strip()
     if is_trading(options):
         assert market is not None, "the price file is read first"
@@ -220,11 +200,7 @@ def open_world(options: Options, market: Market | None = None) -> World:
 
 
 def environment_arguments(text: str) -> dict[str, Any]:
-    """Arguments for an environment, out of a JSON object.
-
-    Raises:
-        ConfigError: It is none.
-    """
+    """Arguments for an environment from a JSON object; raises `ConfigError` for anything else."""
     try:
         value = json.loads(text) if text.strip() else {}
     except ValueError:

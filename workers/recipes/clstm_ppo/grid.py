@@ -1,12 +1,12 @@
-"""Grid of a chunk's samples: passes over what was played, environments side by side, sequences one after another.
+"""Grid of a chunk's samples: passes over a rollout, environments side by side, sequences one after another.
 
 A chunk is one round of PPO. Its samples are sequences of steps; sample number p of a chunk belongs to
 
     pass          p // (sequences · environments)
     environment   p %  environments
 
-and which of the environment's sequences it is, is drawn again for every pass. A batch is one sequence of every
-environment; so a rank that works on a slice of each batch plays its own environments and no other's.
+and its sequence of that environment is drawn again for every pass. A batch is one sequence of every environment; so a
+rank that works on a slice of each batch plays its own environments and no other's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Grid:
     """A chunk's samples.
 
     Attributes:
-        passes: How often everything that was played is trained on.
+        passes: Passes over the rollout.
         sequences: Sequences that each environment plays in a round.
         environments: Played side by side, over all ranks that train in step: a batch's samples.
         length: Steps of a sequence.
@@ -58,7 +58,7 @@ class Grid:
         return samples % self.chunk % self.environments
 
     def sequence(self, samples: Indices, seed: int, epoch: int) -> Indices:
-        """Which of its environment's sequences each sample is: in every pass each of them once, in another order."""
+        """Each sample's sequence of its environment: in every pass each of them once, in another order."""
         found = np.empty_like(samples)
         for at, sample in enumerate(samples.tolist()):
             chunk, place = divmod(sample, self.chunk)
@@ -84,11 +84,7 @@ def fitted_sizes(chunk: int, block: int, unit: int, at_default: Collection[str])
 
 
 def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> Grid:
-    """The grid that `dataset_chunk_size`, `samples_per_block`, the global batch, the passes and `seq_len` come to.
-
-    Raises:
-        ConfigError: They do not divide.
-    """
+    """The grid of these sizes; raises `ConfigError` where they do not divide."""
     unit = passes * batch
     if chunk % unit:
         near = max(unit, round(chunk / unit) * unit)

@@ -1,4 +1,4 @@
-"""Environments played with the policy: a round to learn from, or whole episodes to see how good it is."""
+"""Environments played with the policy: a round to learn from, or whole episodes for evaluation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _TOGETHER_EVERY: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A whole one.
+    """A whole episode.
 
     Attributes:
-        reward: All its rewards added up, as the environment gave them: the return.
-        steps: How long it was.
+        reward: The sum of its rewards, as the environment gave them: the return.
         summary: The environment's text about its end.
     """
 
@@ -44,14 +43,14 @@ class Played:
     Attributes:
         observed: Shape (environments, time, observation).
         fresh: The first steps of episodes, (environments, time).
-        carried: What the policy carried into each sequence, (environments, sequences, 3, 2, hidden).
+        carried: The policy's state before each sequence, (environments, sequences, 3, 2, hidden).
         actions: (environments, time), or (environments, time, numbers).
-        logs: How likely they were then, (environments, time).
-        values: What was expected then, same shape.
-        rewards: As trained on: scaled, with what follows a time limit.
-        ended: Where episodes ended.
-        after: What was expected after the last step, (environments,).
-        episodes: Those that ended in the round.
+        logs: Their log-likelihood then, (environments, time).
+        values: The policy's values then, same shape.
+        rewards: As trained on: scaled, with the value after a time limit.
+        ended: Ends of episodes.
+        after: The value after the last step, (environments,).
+        episodes: The ones that ended in the round.
     """
 
     observed: NDArray[np.float32]
@@ -90,14 +89,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Plays with a policy.
+    """Plays with a policy, without gradients.
 
     Attributes:
-        policy: Its passes are made without gradients.
-        device: Where it stands.
         seed: The run's.
         discount: γ.
-        reward_scale: Rewards are multiplied by it before anything is learned from them.
+        reward_scale: Factor of rewards for learning.
     """
 
     policy: CascadedLstm
@@ -110,7 +107,7 @@ class Player:
         """Plays a round; it depends on the policy, the run's seed, `epoch`, `chunk` and each column, and nothing else.
 
         Args:
-            stage: Where.
+            stage: The environments.
             steps: Steps of each environment.
             length: Steps of a sequence.
             epoch: From 0.
@@ -163,10 +160,10 @@ class Player:
     def episodes(
         self, stage: Stage, numbers: Sequence[int], limit: int, sampled: bool, total: Callable[[float], float] | None
     ) -> list[Episode]:
-        """Plays one episode for each number; the same number is the same episode as long as the policy does the same.
+        """Plays one episode for each number; the same number is the same episode for the same policy.
 
         Args:
-            stage: Where.
+            stage: The environments.
             numbers: At least one.
             limit: No episode is longer.
             sampled: Actions are drawn as in training; else the likeliest is taken.

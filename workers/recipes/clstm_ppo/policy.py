@@ -1,7 +1,6 @@
-"""A cascaded-LSTM actor-critic: one LSTM makes features of what was observed, two more act on them and judge them.
+"""A cascaded-LSTM actor-critic: one LSTM makes features of the observations, two more act on them and judge them.
 
-The cascade is that of Zou et al. (arXiv 2212.02721), where the first LSTM reads a market's days and actor and critic
-are LSTMs of their own. In what an LSTM carries lies the only memory of the past.
+The cascade is that of Zou et al. (arXiv 2212.02721). The LSTMs' state is the only memory of the past.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ LSTMS: Final = 3
 
 
 class CascadedLstm(nn.Module):
-    """From observations to how likely actions are and what is to be expected.
+    """From observations to action likelihoods and values.
 
-    What is carried from step to step has shape (batch, 3, 2, hidden): h and c of each LSTM.
+    The carried state has shape (batch, 3, 2, hidden): h and c of each LSTM.
 
     Args:
         observation: Numbers observed in a step.
@@ -48,7 +47,6 @@ class CascadedLstm(nn.Module):
         self._init_weights()
 
     def start(self, batch: int) -> Tensor:
-        """What is carried into the first step of an episode, shape (batch, 3, 2, hidden)."""
         return torch.zeros(batch, LSTMS, 2, self.width)
 
     def forward(
@@ -60,12 +58,12 @@ class CascadedLstm(nn.Module):
             observed: Shape (batch, time, observation).
             carried: From the step before the first one.
             fresh: Whether an episode begins with the first step, into which nothing is carried then; shape (batch,).
-            parts: Where episodes begin later on; None: nowhere.
+            parts: Later beginnings of episodes; None for none.
 
         Returns:
-            How likely actions are, shape (batch, time, actions): logits; where actions are numbers their mean, and
-            after it the logarithm of their standard deviation, (batch, time, 2 · actions). Values, (batch, time).
-            What is carried on, where there are no parts.
+            Logits of actions, shape (batch, time, actions); of actions made of numbers their mean, and after it the
+            logarithm of their standard deviation, (batch, time, 2 · actions). Values, (batch, time). The carried state,
+            where there are no parts.
         """
         kept = carried * (~fresh).to(carried.dtype)[:, None, None, None]
         x = torch.tanh(self.encode(observed))
@@ -100,13 +98,10 @@ class CascadedLstm(nn.Module):
 
 
 def parts_of(fresh: NDArray[np.bool_]) -> Parts | None:
-    """How to run stretches in which episodes begin: each part of an episode becomes a row of its own.
+    """Stretches in which episodes begin, cut so that each part of an episode becomes a row of its own.
 
     An LSTM then makes one pass over rows that end in padding, instead of a pass for every step at which some episode
-    begins.
-
-    Args:
-        fresh: Which steps are the first of an episode, shape (batch, time).
+    begins. `fresh`: the first steps of episodes, shape (batch, time).
     """
     if not fresh[:, 1:].any():
         return None
@@ -123,7 +118,7 @@ def parts_of(fresh: NDArray[np.bool_]) -> Parts | None:
 
 
 def _through(lstm: nn.LSTM, x: Tensor, carried: Tensor) -> tuple[Tensor, Tensor]:
-    """An LSTM over x, shape (batch, time, width), from h and c of shape (batch, 2, hidden); what it carries on.
+    """An LSTM over x, shape (batch, time, width), from h and c of shape (batch, 2, hidden); its new h and c.
 
     On a CPU it computes in its weights' precision: of autocast's bf16, oneDNN makes an LSTM on some CPUs only.
     """

@@ -1,4 +1,4 @@
-"""PPO's arithmetic: advantages, and the loss that both policy and value are trained with.
+"""PPO's arithmetic: advantages, and the loss of policy and value.
 
 Schulman et al., proximal policy optimization (arXiv 1707.06347), generalized advantage estimation (arXiv 1506.02438).
 """
@@ -22,19 +22,16 @@ Floats = NDArray[np.float64]
 def advantages(
     rewards: Floats, values: Floats, after: Floats, ended: NDArray[np.bool_], discount: float, trace: float
 ) -> Floats:
-    """Generalized advantage estimates.
+    """Generalized advantage estimates; `values` added to them are the returns that the values are trained towards.
 
     Args:
         rewards: Shape (environments, time).
-        values: What was expected before each step, same shape.
-        after: What is expected after the last step, shape (environments,).
-        ended: Whether an episode ended with that step, shape (environments, time). One that only ran out of time has
-            what was expected of its going on in its last reward already, see `with_time_limits`.
+        values: Values before each step, same shape.
+        after: Values after the last step, shape (environments,).
+        ended: Ends of episodes, shape (environments, time). One that only ran out of time has its value in its last
+            reward already, see `with_time_limits`.
         discount: γ.
         trace: λ.
-
-    Returns:
-        Same shape; `values` added to them are the returns that the values are trained towards.
     """
     made = np.zeros_like(values)
     advantage = np.zeros(len(values))
@@ -48,12 +45,12 @@ def advantages(
 
 
 def with_time_limits(rewards: Floats, cut_off: NDArray[np.int64], expected: Floats, discount: float) -> Floats:
-    """Rewards with what would have followed: an episode that ran out of time did not end (arXiv 1712.00378).
+    """Rewards plus the value after a time limit: an episode that ran out of time did not end (arXiv 1712.00378).
 
     Args:
         rewards: Shape (environments, time).
-        cut_off: Where an episode ran out of time, shape (n, 2): environment and step.
-        expected: The value of what was observed then, shape (n,).
+        cut_off: Environment and step of each time limit, shape (n, 2).
+        expected: The value of the observation then, shape (n,).
         discount: γ.
     """
     made = rewards.copy()
@@ -62,13 +59,7 @@ def with_time_limits(rewards: Floats, cut_off: NDArray[np.int64], expected: Floa
 
 
 def log_likelihood(likely: Tensor, actions: Tensor, continuous: bool) -> Tensor:
-    """The logarithm of how likely actions were.
-
-    Args:
-        likely: As `CascadedLstm` gives it, shape (…, n).
-        actions: Numbers of actions, shape (…), or actions made of numbers, (…, n / 2).
-        continuous: Which of the two.
-    """
+    """The log-likelihood of actions, (…) or (…, n / 2) for ones made of numbers; `likely` is the policy's, (…, n)."""
     if not continuous:
         return F.log_softmax(likely, -1).gather(-1, actions.long()[..., None])[..., 0]
     mean, log_std = likely.chunk(2, -1)
@@ -78,7 +69,7 @@ def log_likelihood(likely: Tensor, actions: Tensor, continuous: bool) -> Tensor:
 
 
 def entropy(likely: Tensor, continuous: bool) -> Tensor:
-    """How varied actions are, in nats, shape (…)."""
+    """The actions' entropy in nats, shape (…)."""
     if not continuous:
         logs = F.log_softmax(likely, -1)
         return -(logs.exp() * logs).sum(-1)
@@ -87,13 +78,13 @@ def entropy(likely: Tensor, continuous: bool) -> Tensor:
 
 
 def losses(likely: Tensor, values: Tensor, batch: dict[str, Any], continuous: bool, o: Options) -> dict[str, Tensor]:
-    """The loss and what it is made of, each a mean over all steps, without dimensions.
+    """The loss and its parts, each a mean over all steps, without dimensions.
 
     Args:
-        likely: What the policy says now, shape (batch, time, n).
-        values: What it expects now, shape (batch, time).
-        batch: What it said when the episodes were played: `actions`, `logs`, `values`, `advantages`, `returns`.
-        continuous: As in `log_likelihood`.
+        likely: The policy's output now, shape (batch, time, n).
+        values: Its values now, shape (batch, time).
+        batch: Its output when the episodes were played: `actions`, `logs`, `values`, `advantages`, `returns`.
+        continuous: Whether actions are made of numbers.
         o: `clip`, `value_clip` (0: values are not clipped), `value_weight`, `entropy_weight`.
     """
     moved = log_likelihood(likely, batch["actions"], continuous) - batch["logs"]

@@ -1,4 +1,4 @@
-"""A price file as people have it: which column is the price, which rows cannot be used, where time is missing."""
+"""A price file: its price column, its unusable rows, its gaps."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ class PriceFile:
     """The usable prices of a file, oldest first.
 
     Attributes:
-        name: The file's.
         prices: All above 0.
-        stretches: Where no time is missing between one price and the next: first and one past the last, in order.
-        column: What the prices' column is called, or its number.
+        stretches: Runs without a gap: first and one past the last, in order.
+        column: The prices' column, by name or number.
         rows: Rows with anything in them, the header left out.
-        bad_rows: Those left out: no price, a price that is not above 0, the same time as another.
+        bad_rows: Rows left out: no price, a price that is not above 0, the same time as another.
         examples: Texts about the first bad ones.
     """
 
@@ -62,17 +61,13 @@ class _Row:
 
 
 def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFile:
-    """Reads a file of prices.
+    """Reads a table of prices in text, with or without a header, perhaps packed with gzip; raises `ConfigError`.
 
     Args:
-        path: A table in text, with or without a header; `.gz` as it is.
+        path: The file.
         column: The prices' column: its name, or its number from 1. Empty: guessed.
         max_gap: Usual intervals between two rows, or bad rows in succession, above which a new stretch begins;
             0: never.
-
-    Raises:
-        ConfigError: There is no such column, or which one it is cannot be guessed; it cannot be read, or holds no two
-            prices.
     """
     table = _table(path)
     header, rows = _without_header(table)
@@ -106,7 +101,7 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
 
 
 def number_in(text: str) -> float | None:
-    """A number as people write it: 1234.5, 1,234.5, 12,5, $3.2; None if it is none."""
+    """A number as people write it: 1234.5, 1,234.5, 12,5, $3.2; None for none."""
     text = text.strip().strip("$€£").strip()
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
@@ -119,7 +114,7 @@ def number_in(text: str) -> float | None:
 
 
 def moment_in(text: str) -> float | None:
-    """Seconds since 1970 of a time as people write it; None if it is none. Without a zone, all in the same one."""
+    """Seconds since 1970 of a time as people write it; None for none. Without a zone, all in the same one."""
     text = text.strip()
     number = None if _COMPACT_DATE.fullmatch(text) else number_in(text)
     if number is not None:
@@ -135,7 +130,6 @@ def moment_in(text: str) -> float | None:
 
 
 def _table(path: Path) -> list[tuple[int, list[str]]]:
-    """Rows with anything in them, each with its line's number."""
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(SUFFIXES):
         raise _unusable(
@@ -168,7 +162,6 @@ def _without_header(table: list[tuple[int, list[str]]]) -> tuple[list[str], list
 
 
 def _time_column(names: Sequence[str], rows: list[tuple[int, list[str]]]) -> int | None:
-    """The column that says when; None where none does."""
     known = [at for at, name in enumerate(names) if name.strip().lower() in TIME_NAMES]
     looked_at = [row for _, row in rows[:50]]  # plain numbers are times under such a name only: else rather prices
     for at in known or range(len(names)):
@@ -224,7 +217,7 @@ def _in_order(rows: list[_Row]) -> list[_Row]:
 
 
 def _leave_out_repeated_times(rows: list[_Row]) -> Iterator[int]:
-    """Of two rows at one time the first is used; lines of the others."""
+    """Uses the first of two rows at one time; yields the lines of the others."""
     seen: set[float] = set()
     for row in rows:
         if row.time is None or row.price is None:
@@ -236,7 +229,6 @@ def _leave_out_repeated_times(rows: list[_Row]) -> Iterator[int]:
 
 
 def _stretches(rows: list[_Row], max_gap: float) -> tuple[tuple[float, ...], tuple[tuple[int, int], ...]]:
-    """The usable prices, and where no time is missing between them."""
     kept = [at for at, row in enumerate(rows) if row.price is not None]
     times = [rows[at].time for at in kept]
     apart = [b - a for a, b in pairwise(times) if a is not None and b is not None]

@@ -1,4 +1,4 @@
-"""The rounds that a run learns from: played when a chunk begins, handed out sequence by sequence, then forgotten."""
+"""Rollouts of a run: played when a chunk begins, handed out sequence by sequence, then dropped."""
 
 from __future__ import annotations
 
@@ -30,18 +30,14 @@ Column = Mapping[str, Tensor]
 
 
 class EpisodeGoal:
-    """A `Task.goal`: a number of episodes per device, as the mean over synchronised ranks.
-
-    Args:
-        wanted: How many; 0: no end.
-    """
+    """A `Task.goal`: a number of episodes per device (0: no end), as the mean over synchronised ranks."""
 
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
         self.played = 0.0
 
     def add(self, episodes: float, ranks: float) -> None:
-        """Counts a round's episodes, over all ranks; one that the round's end cuts off is one too."""
+        """Counts a round's episodes, over all ranks, including ones that the round's end cuts off."""
         self.played += episodes / ranks
 
     def is_reached(self) -> bool:
@@ -59,18 +55,16 @@ class EpisodeGoal:
 
 @dataclass(slots=True)
 class Rounds:
-    """What the trainer's hooks ask for.
+    """Hooks of the trainer.
 
     Attributes:
         player: Plays with the policy.
         stage: Environments to train in.
-        grid: How samples lie.
         trace: λ of the advantages.
-        kl_target: How far the policy may move in a round; 0: as far as it likes.
+        kl_target: Limit of the policy's movement in a round; 0 for none.
         total: Sums over the ranks that train in step.
         collective: Every rank has to make equally many passes.
-        goal: Is told of the episodes played.
-        figures: What the newest round came to, over all ranks, by the names of charts.
+        figures: The newest round over all ranks, by the names of charts.
     """
 
     player: Player
@@ -89,7 +83,7 @@ class Rounds:
     _over: bool = False
 
     def before_step(self, step: StepSamples) -> bool:
-        """Plays what the step needs and is not there yet; False when the policy has moved far enough in this round."""
+        """Plays the episodes that the step needs; False when the policy has moved far enough in this round."""
         chunk = (step.epoch, int(step.batch[0]) // self.grid.chunk)
         begins = chunk != self._chunk
         if begins:
@@ -105,7 +99,7 @@ class Rounds:
         return not self._over
 
     def batch(self, samples: Indices) -> dict[str, Any]:
-        """Sequences by the samples' numbers; what was not played is all zeros."""
+        """Sequences by the samples' numbers; unplayed ones are all zeros."""
         epoch = 0 if self._chunk is None else self._chunk[0]
         here = [sample // self.grid.chunk == (self._chunk or (0, -1))[1] for sample in samples.tolist()]
         columns = self.grid.environment(samples).tolist()
@@ -122,7 +116,7 @@ class Rounds:
         return made
 
     def note_movement(self, kl: Tensor, samples: int) -> None:
-        """How far the policy has moved in a micro-batch of the step under way."""
+        """Notes the policy's movement in a micro-batch of the current step."""
         self._moved.append((kl, samples))
 
     def _play(self, chunk: tuple[int, int], columns: Sequence[int]) -> tuple[Played, Floats]:
@@ -150,7 +144,7 @@ class Rounds:
             }
 
     def _come_to(self, played: tuple[Played, Floats] | None) -> tuple[float, float]:
-        """Adds up the round over all ranks: the charts' figures, and mean and spread of the advantages."""
+        """Sums the round over all ranks: the charts' figures, and mean and spread of the advantages."""
         sums = [0.0] * 10
         if played is not None:
             round_, gained = played
@@ -186,7 +180,7 @@ class Rounds:
         return samples > 0 and kl / samples > _STOP_AT * self.kl_target
 
     def _nothing(self) -> dict[str, Tensor]:
-        """A sequence in which nothing happens: the passes before the first step learn nothing from it."""
+        """An empty sequence for the passes before the first step."""
         policy, length = self.player.policy, self.grid.length
         zeros = torch.zeros(length)
         actions = torch.zeros(length, policy.actions) if policy.continuous else torch.zeros(length, dtype=torch.int64)

@@ -22,11 +22,7 @@ _PRICES: Final = "prices.npy"
 
 
 def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options) -> tuple[list[PriceFile], Market]:
-    """Reads the price files that `dataset_file` names and makes the market of them.
-
-    Raises:
-        ConfigError: None is named, no such column or which one cannot be guessed, too many bad rows, too few prices.
-    """
+    """Reads the price files that `dataset_file` names and makes the market of them; raises `ConfigError`."""
     if named.strip() == NO_FILE:
         raise ConfigError(
             "dataset_file",
@@ -50,7 +46,7 @@ def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options
 
 
 def save_market(folder: Path, market: Market) -> dict[str, Any]:
-    """Keeps a market for `load_market`; what is returned goes with it."""
+    """Saves a market for `load_market`; returns what belongs to it."""
     np.save(folder / _PRICES, market.prices)
     return {
         name: [[stretch.first, stretch.past, stretch.usual] for stretch in part]
@@ -75,8 +71,8 @@ class Stretch:
     """Prices without a gap, to play episodes in.
 
     Attributes:
-        first, past: Where it lies in the market's prices.
-        usual: How far the price usually moves in a step: the logarithm's standard deviation before the held-out part.
+        first, past: Its place in the market's prices.
+        usual: The usual move of the price in a step: the logarithm's standard deviation before the held-out part.
     """
 
     first: int
@@ -86,12 +82,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """Prices, and where in them one trains and is examined; the later part of every file is held out.
-
-    Attributes:
-        prices: Of all files, one after the other.
-        training, held_out: Where episodes may be played.
-    """
+    """Prices of all files, one after the other, with stretches for training and evaluation."""
 
     prices: NDArray[np.float64]
     training: tuple[Stretch, ...]
@@ -99,15 +90,12 @@ class Market:
 
 
 def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Market:
-    """Cuts files of prices into what is trained on and what is held out, by time.
+    """Cuts files of prices into training and held-out parts, by time; raises `ConfigError` where one has no stretch.
 
     Args:
         files: In any order; an episode never crosses from one to the next.
         held_out: The last share of each file, 0 … 1.
         window: Past moves that are observed: a stretch must be longer.
-
-    Raises:
-        ConfigError: One of the two parts has no stretch that is long enough.
     """
     needed = window + 1 + MIN_STEPS
     prices: list[float] = []
@@ -137,15 +125,10 @@ def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Mar
 
 
 class Trading:
-    """An environment as Gymnasium's are: `reset`, `step`, `observation_space`, `action_space`.
+    """An environment like Gymnasium's: `reset`, `step`, `observation_space`, `action_space`.
 
-    One observes the last moves of the price, in usual moves, and one's position; the action is the next position. The
-    reward is what the wealth grew by, in hundredths of its logarithm: a return of 5 is about 5 %.
-
-    Args:
-        market: Prices.
-        options: `fee`, `window`, `trading_steps` (the longest episode), `allow_short`.
-        held_out: Episodes are played in the held-out part.
+    The observation is the last moves of the price, in usual moves, and the position; the action is the next position.
+    The reward is the growth of the wealth in hundredths of its logarithm: a return of 5 is about 5 %.
     """
 
     def __init__(self, market: Market, options: Options, held_out: bool = False) -> None:
@@ -188,8 +171,7 @@ class Trading:
         info = {"summary": self._summary()} if over or ruined else {}
         return self._observation(), _PERCENT * float(np.log(growth)), ruined, over and not ruined, info
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def close(self) -> None: ...
 
     def _begin(self, stretch: Stretch, at: int) -> None:
         self._stretch = stretch

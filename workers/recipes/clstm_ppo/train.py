@@ -100,7 +100,7 @@ def make_model(world: World, options: Options) -> CascadedLstm:
 
 
 def build_model(request: Request) -> CascadedLstm | None:
-    """The policy that these settings ask for, to count its parameters; None if its environment needs a folder read."""
+    """The policy of these settings, to count its parameters; None if its environment needs a folder read."""
     options, named = read_options(request, Options), Path(request.config.dataset_file)
     if is_trading(options) and named.is_dir():
         return None
@@ -111,7 +111,7 @@ def build_model(request: Request) -> CascadedLstm | None:
 
 
 def prepared_from(options: Options) -> dict[str, Any]:
-    """The settings that what is prepared depends on."""
+    """Settings that the prepared data depends on."""
     names = ["environment", "eval_episodes"]
     if is_trading(options):
         names += ["price_column", "max_gap", "max_bad_rows", "val_fraction", "window"]
@@ -119,7 +119,7 @@ def prepared_from(options: Options) -> dict[str, Any]:
 
 
 def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
-    """An epoch is one block of chunks, played as it is trained; only prices are something to prepare."""
+    """An epoch is one block of chunks, played as it is trained; only prices are prepared."""
     info: dict[str, Any] = {}
     if is_trading(options):
         files, market = open_files(run.config.dataset_file, run.dataset_files, options)
@@ -137,14 +137,14 @@ def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
 
 
 def judged(episodes: list[Episode]) -> LossAndMetrics:
-    """Evaluation episodes as a loss to be made small, and as what a person wants to know."""
+    """Evaluation episodes as a loss to minimise, and as metrics."""
     mean = sum(episode.reward for episode in episodes) / len(episodes)
     length = sum(episode.steps for episode in episodes) / len(episodes)
     return LossAndMetrics(torch.tensor(-mean), {"return": torch.tensor(mean), "length": torch.tensor(length)})
 
 
 def written(episodes: list[Episode]) -> str:
-    """Evaluation episodes to be read and compared."""
+    """Evaluation episodes as text."""
     lines = [
         f"episode {number:2}: return {episode.reward:10.3f} in {episode.steps:5} steps  {episode.summary}".rstrip()
         for number, episode in enumerate(episodes)

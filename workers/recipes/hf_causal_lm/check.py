@@ -31,7 +31,7 @@ _HIGH_LR = {"full": 2e-4, "lora": 2e-3}
 
 
 def check(request: Request) -> list[str] | Checked:
-    """Refuses what cannot be trained, see `check_model`; samples are no longer than a pretrained model's own."""
+    """Refuses what cannot be trained; samples are no longer than a pretrained model's own."""
     config = request.config
     options = read_options(request, Options)
     shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
@@ -55,13 +55,9 @@ def check(request: Request) -> list[str] | Checked:
 def check_model(
     model: str, seq_len: int, options: Options, lr: float = 0.0, *, shards_weights: bool = False
 ) -> list[str]:
-    """Refuses what cannot be trained; gives notes for the user.
+    """Refuses what cannot be trained (`ConfigError`, `MissingPackageError`); returns notes for the user.
 
-    With `shards_weights` each device is to hold a part of the weights only.
-
-    Raises:
-        ConfigError: The first invalid setting.
-        MissingPackageError: LoRA needs a package.
+    `shards_weights`: each device holds a part of the weights only.
     """
     source = find_source(model)
     if options.training == "lora":
@@ -92,11 +88,6 @@ def lora_targets(options: Options) -> list[str]:
 
 
 def check_targets(targets: Sequence[str], modules: set[str]) -> None:
-    """Refuses names that no module has.
-
-    Raises:
-        ConfigError: Names one, and some that there are.
-    """
     for target in targets:
         if not any(name == target or name.endswith(f".{target}") for name in modules):
             parts = [name.split(".") for name in modules]
@@ -110,11 +101,6 @@ def check_targets(targets: Sequence[str], modules: set[str]) -> None:
 
 
 def check_sizes(architecture: str, options: Options) -> None:
-    """Refuses sizes that do not go together.
-
-    Raises:
-        ConfigError: Names the two numbers.
-    """
     width, heads, shared = options.n_embd, options.n_head, options.n_kv_head
     check_heads(width, heads)
     if architecture == "gpt2":
@@ -141,11 +127,7 @@ def check_sizes(architecture: str, options: Options) -> None:
 
 
 def tokenizer_path(text: str) -> Path:
-    """The ``tokenizer.json`` that a setting names, itself or by its folder.
-
-    Raises:
-        ConfigError: There is none, or it cannot be read.
-    """
+    """The ``tokenizer.json`` that a setting names, itself or by its folder; raises `ConfigError`."""
     path = Path(text).expanduser()
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():

@@ -21,11 +21,7 @@ _DTYPES: Final = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.f
 
 
 def export_folder(given: Export, described: Path) -> None:
-    """Fills `given.target`; `described` is the folder with `config.json` and tokenizer that the run keeps.
-
-    Raises:
-        ConfigError: The run has not kept them, or the weights are of another model.
-    """
+    """Fills `given.target`; `described` is the folder with `config.json` and tokenizer that the run keeps."""
     be_quiet(allow_download=False)
     if not (described / CONFIG).is_file():
         raise ConfigError(
@@ -48,7 +44,7 @@ def export_folder(given: Export, described: Path) -> None:
 
 
 def _dtype(given: Export, described: Path) -> torch.dtype:
-    """The type of the exported numbers: as requested, or as the base model has them; fp32 for a model from scratch."""
+    """The type of the exported numbers: as requested, or the base model's; fp32 for a model from scratch."""
     if given.dtype != "auto":
         return _DTYPES[given.dtype]
     try:
@@ -60,11 +56,7 @@ def _dtype(given: Export, described: Path) -> torch.dtype:
 
 
 def _round(model: nn.Module, dtype: torch.dtype) -> None:
-    """Gives a model's weights another type.
-
-    Raises:
-        ConfigError: A weight is too large for it.
-    """
+    """Converts a model's weights; raises `ConfigError` where one is too large for the type."""
     finite = [bool(torch.isfinite(tensor).all()) for tensor in model.parameters()]
     model.to(dtype)
     after = (bool(torch.isfinite(tensor).all()) for tensor in model.parameters())
@@ -73,11 +65,7 @@ def _round(model: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _take_weights(model: nn.Module, weights: Path) -> None:
-    """Copies the file's tensors into the model; names that share a tensor are written once.
-
-    Raises:
-        ConfigError: They are of another model.
-    """
+    """Copies the file's tensors into the model; names that share a tensor are written once."""
     own = model.state_dict(keep_vars=True)
     taken: set[int] = set()
     with safe_open(weights, framework="pt") as file:

@@ -5,7 +5,6 @@ Weights are read from safetensors only. Pickled weights (`pytorch_model.bin`) ca
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -21,15 +20,13 @@ CONFIG: Final = "config.json"
 INDEX: Final = "model.safetensors.index.json"
 _PICKLED: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _EMBEDDING: Final = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|embed_in|tok_embeddings)\.weight$")
-_CAUSAL: Final = re.compile(r"MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict\(\s*\[(.*?)\]\s*\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What a folder says of its model.
+    """A model folder's facts.
 
     Attributes:
-        folder: The folder.
         config: `config.json`.
         shapes: Every tensor's shape by its name, from the headers of the weights' files.
     """
@@ -44,7 +41,7 @@ class ModelFolder:
 
     @property
     def embedding_rows(self) -> int | None:
-        """For how many tokens the model has numbers; None where that cannot be told."""
+        """The tokens that the model has embeddings for; None where that is unknown."""
         for name, shape in self.shapes.items():
             if _EMBEDDING.search(name) and len(shape) == 2:
                 return shape[0]
@@ -53,7 +50,7 @@ class ModelFolder:
 
     @property
     def longest(self) -> int | None:
-        """The longest sequence it was made for; None where that cannot be told."""
+        """The longest sequence that it was made for; None where that is unknown."""
         for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
             if isinstance(value := self._setting(name), int) and value > 0:
                 return value
@@ -70,11 +67,7 @@ class ModelFolder:
 
 
 def open_folder(folder: Path) -> ModelFolder:
-    """Looks at a model folder.
-
-    Raises:
-        ConfigError: It holds no model that can be trained here; says why.
-    """
+    """Reads a model folder; raises `ConfigError` where it holds no model that can be trained here."""
     for path in (path for pattern in ("*.json", "*.safetensors") for path in folder.glob(pattern)):
         check_lfs_pointer(path, field="model")
     config = _read_config(folder)
@@ -83,11 +76,7 @@ def open_folder(folder: Path) -> ModelFolder:
 
 
 def largest_token(tokenizer: Path) -> int:
-    """The highest id that a ``tokenizer.json`` gives.
-
-    Raises:
-        ConfigError: It cannot be read.
-    """
+    """The highest id of a ``tokenizer.json``; raises `ConfigError` where it cannot be read."""
     try:
         document = json.loads(tokenizer.read_text(encoding="utf-8"))
         vocabulary = document["model"]["vocab"]
@@ -102,11 +91,7 @@ def largest_token(tokenizer: Path) -> int:
 
 
 def check_tokenizer_fits(tokenizer: Path, model: ModelFolder) -> None:
-    """Refuses a tokenizer with more tokens than the model has numbers for.
-
-    Raises:
-        ConfigError: So it is; says both sizes.
-    """
+    """Refuses a tokenizer with more tokens than the model has embeddings for."""
     highest, rows = largest_token(tokenizer), model.embedding_rows
     if rows is not None and highest >= rows:
         raise ConfigError(
@@ -145,15 +130,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _check_architecture(folder: Path, config: Mapping[str, Any]) -> None:
-    kind = config.get("model_type")
-    known = causal_architectures()
-    if not isinstance(kind, str) or not kind or (known and kind not in known):
-        own_code = " It brings code of its own, which Rankdeck does not run." if config.get("auto_map") else ""
+    if not config.get("model_type"):
         raise ConfigError(
             "model",
-            f"{folder} holds a model of the architecture {kind!r}, which the installed transformers does not know as "
-            f"a causal language model.{own_code}",
-            "Choose another model, or update the package: pip install -U transformers",
+            f"{folder / CONFIG} names no architecture (model_type).",
+            "Choose another model, or download it again.",
             title="The architecture is unknown",
         )
     if config.get("quantization_config"):
@@ -162,23 +143,6 @@ def _check_architecture(folder: Path, config: Mapping[str, Any]) -> None:
             f"{folder} holds quantised weights, which cannot be trained here.",
             "Name the folder of the model before it was quantised.",
         )
-
-
-def causal_architectures() -> frozenset[str]:
-    """Architectures that the installed transformers can make a causal language model of; empty: not known.
-
-    The names stand as text in the package. Importing it would take seconds, and torch with it.
-    """
-    spec = importlib.util.find_spec("transformers")
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        try:
-            text = (Path(place) / "models" / "auto" / "modeling_auto.py").read_text(encoding="utf-8")
-        except OSError:
-            continue
-        found = _CAUSAL.search(text)
-        if found is not None:
-            return frozenset(re.findall(r'\(\s*"([^"]+)"\s*,', found[1]))
-    return frozenset()
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -222,7 +186,6 @@ def _damaged(what: str) -> ConfigError:
 
 
 def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of the tensors in safetensors files, from their headers."""
     for path in files:
         try:
             with safe_open(path, framework="np") as file:

@@ -1,7 +1,6 @@
 """The model: made from sizes, or opened from a folder; whole, or with LoRA beside its weights.
 
-Weights are fp32 here, but for those that LoRA leaves as they are, if one likes; the run's precision is the trainer's
-business.
+Weights are fp32 here, but for frozen ones if chosen; the run's precision is the trainer's business.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SWIGLU: Final = 32
 
 
 def be_quiet(allow_download: bool) -> None:
-    """Keeps the libraries from drawing progress bars and, unless it was allowed, from asking the network."""
+    """Turns off the libraries' progress bars and, unless downloads were allowed, their use of the network."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if not allow_download:
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -36,7 +35,7 @@ def be_quiet(allow_download: bool) -> None:
 
 
 def scratch_config(architecture: str, options: Options, seq_len: int, vocab_size: int, end: int | None) -> Any:
-    """A configuration of one of `source.SCRATCH` out of the options' sizes; `end` is the id that ends a document."""
+    """A configuration of one of `source.SCRATCH` from the options' sizes; `end` is the id that ends a document."""
     from transformers import GPT2Config, LlamaConfig, Qwen3Config
 
     width, heads, dropout = options.n_embd, options.n_head, options.dropout
@@ -61,11 +60,7 @@ def scratch_config(architecture: str, options: Options, seq_len: int, vocab_size
 
 @contextmanager
 def _read_config(folder: Path) -> Iterator[Any]:
-    """The configuration that lies in `folder`; what transformers cannot open is refused.
-
-    Raises:
-        ConfigError: The installed transformers does not know the model, or cannot read it.
-    """
+    """The configuration in `folder`; raises `ConfigError` where transformers cannot open it."""
     from transformers import AutoConfig
 
     try:
@@ -82,13 +77,12 @@ def _read_config(folder: Path) -> Iterator[Any]:
 
 
 def empty_model(folder: Path) -> nn.Module:
-    """The model whose `config.json` lies in `folder`, its weights not yet those of anybody."""
+    """The model whose `config.json` lies in `folder`, with random weights."""
     with _read_config(folder) as config:
         return made_from(config)
 
 
 def made_from(config: Any) -> nn.Module:
-    """A model of a configuration, its weights not yet those of anybody."""
     from transformers import AutoModelForCausalLM
 
     made: nn.Module = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
@@ -96,11 +90,7 @@ def made_from(config: Any) -> nn.Module:
 
 
 def trained_model(folder: Path) -> nn.Module:
-    """The model in a folder, with its weights.
-
-    Raises:
-        ConfigError: It cannot be opened, or some of its weights are missing.
-    """
+    """The model in a folder, with its weights; raises `ConfigError` where some are missing."""
     from transformers import AutoModelForCausalLM
 
     with _read_config(folder) as config:
@@ -123,12 +113,9 @@ def trained_model(folder: Path) -> nn.Module:
 
 
 def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
-    """`model` frozen, with small matrices beside its linear layers that are trained instead; the adapter bears `name`.
+    """`model` frozen, with small trained matrices beside its linear layers; the adapter bears `name`.
 
     Method: Hu et al., LoRA (arXiv 2106.09685).
-
-    Raises:
-        ConfigError: No module has a requested name.
     """
     from peft import LoraConfig, TaskType, get_peft_model
 
@@ -163,11 +150,7 @@ def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
 
 
 def checkpointed(model: nn.Module) -> None:
-    """Has each layer computed again on the way back instead of keeping what it computed.
-
-    Raises:
-        ConfigError: This architecture cannot.
-    """
+    """Turns gradient checkpointing on; raises `ConfigError` where the architecture has none."""
     made: Any = model
     try:
         if hasattr(made, "activation_checkpointing_enable"):  # its name since transformers 5
@@ -181,12 +164,12 @@ def checkpointed(model: nn.Module) -> None:
 
 
 def writer(model: nn.Module, window: int, vocab_size: int, *, keeps_past: bool = True) -> Callable[[Tensor], Tensor]:
-    """Gives the logits of the token after a text, shape (time,), that grows by a token at each call.
+    """A function for the logits of the token after a text, shape (time,), that grows by a token at each call.
 
     Args:
         model: In evaluation mode.
-        window: Of how many tokens before it each one is written at most.
-        vocab_size: Tokens that there are; models often have more rows.
+        window: The most tokens before it that each one depends on.
+        vocab_size: Tokens; models often have more rows.
         keeps_past: Each call is a pass over the new token alone, as long as the window holds the text. Not where the
             weights are spread over the ranks: sharding hands outputs on as copies, and a cache is none.
     """
@@ -209,6 +192,5 @@ def writer(model: nn.Module, window: int, vocab_size: int, *, keeps_past: bool =
 
 
 def write_config(config: Any, folder: Path) -> None:
-    """Puts `config.json` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(config.to_json_string(use_diff=True), encoding="utf-8", newline="\n")

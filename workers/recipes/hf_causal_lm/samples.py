@@ -2,8 +2,7 @@
 
 A window holds the end of one document, whole ones, and the start of another. Each is given positions from 0 on:
 transformers takes a place where positions do not go up by one as the start of another sequence, and keeps attention
-within each (`masking_utils.find_packed_sequence_indices`). The first token of a document is not predicted from the last
-of the one before.
+within each (`masking_utils.find_packed_sequence_indices`). The first token of a document is not predicted.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ class Packing:
     Attributes:
         tokens: All ids, shape (tokens,).
         length: Tokens in a sample.
-        ends: Where each document ends, what stands between two included, shape (documents,); None: documents are read
-            as one text, each token sees what came before it.
-        opening: How many of the tokens before such an end open the next document (its begin-of-text token).
+        ends: Each document's end, separator included, shape (documents,); None: documents are read as one text.
+        opening: The tokens before such an end that open the next document (its begin-of-text token).
     """
 
     tokens: Ids
@@ -66,8 +64,7 @@ class Packing:
 def positions(documents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Each token's place within its document, from the start of the window at the earliest.
 
-    Args:
-        documents: Each token's document, by a number that does not fall within a row; shape (samples, length).
+    `documents`: each token's document, by a number that does not fall within a row; shape (samples, length).
     """
     places = np.broadcast_to(np.arange(documents.shape[1]), documents.shape)
     begins = np.ones(documents.shape, bool)
@@ -76,9 +73,9 @@ def positions(documents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-    """Cross-entropy of the next token in nats: the mean over the samples of each one's mean over what it predicts.
+    """Cross-entropy of the next token in nats: the mean over the samples of each one's mean.
 
-    So every sample counts alike, however a batch is cut into micro-batches and shared out among ranks.
+    So every sample counts alike, however a batch is cut into micro-batches and shared among ranks.
     """
     labels = batch["labels"]
     logits = model(**{name: value for name, value in batch.items() if name != "labels"}, use_cache=False).logits
@@ -89,7 +86,7 @@ def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
 
 @torch.no_grad()
 def keeps_documents_apart(model: nn.Module) -> bool:
-    """Whether positions that start again hide one document from the next in this model: tried out, not believed."""
+    """Whether positions that start again hide one document from the next in this model, by trying it."""
     both, begin = torch.arange(1, TRIED_TOKENS + 1)[None], 4
     second, places = both[:, begin:], torch.tensor([[0, 1, 2, 3, 0, 1, 2]])
     try:

@@ -1,7 +1,4 @@
-"""Source of the model that `--model` names: made from scratch, a folder on this machine, or the Hub.
-
-Needs no torch: the check before a run reads it.
-"""
+"""Source of the model that `--model` names: made from scratch, a folder on this machine, or the Hub. Needs no torch."""
 
 from __future__ import annotations
 
@@ -21,11 +18,7 @@ _ANSWER_S: Final = 20.0
 
 
 def local_folder(source: Source, allow_download: bool, say: Callable[[str], None]) -> Path:
-    """The folder that holds a model's files; what is downloaded, and how large it is, is said before it begins.
-
-    Raises:
-        ConfigError: It is not here and may not be downloaded, or the Hub does not give it.
-    """
+    """The folder that holds a model's files, downloaded if allowed; `say` gets the size before it begins."""
     if source.folder is not None:
         return source.folder
     if not allow_download:
@@ -40,11 +33,7 @@ def local_folder(source: Source, allow_download: bool, say: Callable[[str], None
 
 
 def ask_size(source: Source) -> str:
-    """What a download would fetch, as the Hub says: files and their size.
-
-    Raises:
-        ConfigError: The Hub does not answer, or has no safetensors of it.
-    """
+    """A download's files and size, as the Hub says; raises `ConfigError`."""
     from huggingface_hub import HfApi
 
     with _explained(source):
@@ -63,11 +52,7 @@ def ask_size(source: Source) -> str:
 
 
 def wanted_files(files: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Those of a model's files that are downloaded, with their sizes in bytes: no pickles, nothing for other programs.
-
-    Args:
-        files: Names and sizes of all.
-    """
+    """The files that are downloaded, with sizes in bytes: no pickles, nothing for other programs."""
     return [file for file in files if any(fnmatch.fnmatch(file[0], pattern) for pattern in _WANTED)]
 
 
@@ -100,13 +85,13 @@ _HUB_NAME_ALONE: Final = re.compile(r"(?P<repo>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revi
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a model comes from.
+    """The source of a model.
 
     Attributes:
         kind: "scratch", "folder" or "hub".
         name: The architecture, the folder, or ``owner/name``.
         revision: Of a Hub model: a branch, tag or commit; empty: the newest.
-        folder: Where its files lie; None for scratch, and for a Hub model that is not on this machine.
+        folder: Its files; None for scratch, and for a Hub model that is not on this machine.
     """
 
     kind: Literal["scratch", "folder", "hub"]
@@ -116,14 +101,7 @@ class Source:
 
 
 def find_source(model: str) -> Source:
-    """What a name means. A folder that is there wins over a name; no network is asked.
-
-    Args:
-        model: As `--model` says it.
-
-    Raises:
-        ConfigError: It is nothing of the three.
-    """
+    """The source that `--model` names; a folder that exists wins over a name, and no network is asked."""
     text = model.strip()
     if not text.startswith(HUB) and text and Path(text).expanduser().is_dir():
         return Source("folder", text, folder=Path(text).expanduser().absolute())
@@ -153,7 +131,6 @@ def cached_folder(repo: str, revision: str = "") -> Path | None:
 
 
 def not_here(source: Source) -> ConfigError:
-    """The refusal of a Hub model that would have to be downloaded."""
     return ConfigError(
         "model",
         f"The model {source.name} is not on this machine.",

@@ -1,4 +1,4 @@
-"""Tokenizer of the run: the model's own, one that is named, or a BPE learned here."""
+"""Tokenizer of the run: the model's own, a named one, or a BPE learned here."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ _LEARN_BYTES: Final = 64 << 20
 
 
 def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
-    """Puts the tokenizer's files into `folder` and opens it there; `model` is None for a model from scratch.
-
-    Raises:
-        ConfigError: There is no tokenizer that can be used.
-    """
+    """Puts the tokenizer's files into `folder` and opens it there; `model` is None for a model from scratch."""
     folder.mkdir(parents=True, exist_ok=True)
     options = read_options(data, Options)
     named = options.tokenizer_file or ""
@@ -52,17 +48,12 @@ def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
 
 
 def tokens_in(folder: Path) -> Tokens:
-    """The tokenizer that lies in a folder.
-
-    Raises:
-        ConfigError: The package tokenizers is missing, or cannot read it.
-    """
     with _refused():
         return open_tokens(folder)
 
 
 def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
-    """Learns pieces of words from texts (byte-level BPE) and writes the files of a Hugging Face tokenizer."""
+    """Learns a byte-level BPE from texts and writes the files of a Hugging Face tokenizer."""
     train_bpe(texts, vocab_size, folder / TOKENIZER, [LEARNED_END])
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -77,7 +68,7 @@ def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """A tokenizer that cannot be used, as this recipe's refusal."""
+    """Raises a tokenizer's error as this recipe's."""
     try:
         yield
     except TokenizerError as error:

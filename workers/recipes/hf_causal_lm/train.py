@@ -2,8 +2,8 @@
 
     rankdeck train --recipe hf_causal_lm --model path/to/model --dataset-file my_texts/ --lr 2e-5
 
-What is this recipe's own: where a model and its tokenizer come from, samples in which documents stay apart, and the
-folder that `from_pretrained` opens afterwards. The rest is the trainer's.
+This recipe's own are the sources of model and tokenizer, samples in which documents stay apart, and the folder that
+`from_pretrained` opens afterwards. The rest is the trainer's.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
 
 @contextmanager
 def _resumable(of_earlier_attempt: Path | None) -> Iterator[None]:
-    """Words the loss of a model for a run that was started before: another one cannot be chosen for it."""
+    """Rewords the loss of a model for a run that was started before: another one cannot be chosen for it."""
     try:
         yield
     except ConfigError as error:
@@ -148,11 +148,7 @@ def _cut(run: Run, options: Options, data: TokenData, model: str) -> PreparedDat
 
 
 def find_model_and_tokens(data: TextSource, folder: Path, say: Callable[[str], None]) -> tuple[Path | None, Tokens]:
-    """The model's folder, None for one from scratch; its tokenizer, whose files are put below `folder`.
-
-    Raises:
-        ConfigError: One of them cannot be used.
-    """
+    """The model's folder, None for one from scratch; its tokenizer, whose files are put below `folder`."""
     source = find_source(data.config.model or "")
     allowed = read_options(data, Options).allow_download
     model = None if source.kind == "scratch" else local_folder(source, allowed, say)
@@ -160,7 +156,7 @@ def find_model_and_tokens(data: TextSource, folder: Path, say: Callable[[str], N
 
 
 def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
-    """The tokens that the model sees, for `rankdeck preview`, which says how large a model is and does not fetch it."""
+    """The tokenizer for `rankdeck preview`, which tells a model's size and does not fetch it."""
     allowed = read_options(data, Options).allow_download
     be_quiet(allowed)
     source = find_source(data.config.model or "")
@@ -175,11 +171,7 @@ def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
 
 
 def make_model(run: Run, options: Options) -> nn.Module:
-    """The model that is trained, alike on all ranks.
-
-    Raises:
-        ConfigError: It cannot be opened, or not trained with these settings.
-    """
+    """The model to train, alike on all ranks."""
     # A checkpoint brings the weights: the model itself may have moved since.
     folder = "" if run.has_weights else run.info["model_folder"]
     place = Path(folder) if folder else run.data_dir / KEPT
@@ -200,7 +192,7 @@ def make_model(run: Run, options: Options) -> nn.Module:
 
 
 def build_model(request: Request) -> nn.Module | None:
-    """The model that these settings ask for, to count its parameters; None if it has yet to be downloaded."""
+    """The model of these settings, to count its parameters; None if it has yet to be downloaded."""
     o, config = read_options(request, Options), request.config
     be_quiet(allow_download=False)
     source = find_source(config.model or "")
@@ -215,5 +207,4 @@ def build_model(request: Request) -> nn.Module | None:
 
 
 def export(given: Export) -> None:
-    """A folder that `from_pretrained` opens."""
     export_folder(given, given.data_dir / KEPT)

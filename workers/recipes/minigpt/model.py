@@ -83,9 +83,7 @@ class MiniGPT(nn.Module):
     def forward(self, tokens: Tensor, kept: list[KeyValues] | None = None) -> Tensor:
         """Token ids of shape (batch, time) to logits of shape (batch, time, vocabulary).
 
-        Args:
-            tokens: The text, or what follows on the tokens that `kept` has seen.
-            kept: Of each layer, extended by these tokens; None where this is the whole text.
+        `kept`: keys and values of earlier tokens for each layer, extended by these; None where this is the whole text.
         """
         first = 0 if kept is None else kept[0].length
         places = torch.arange(first, first + tokens.shape[1], device=tokens.device)

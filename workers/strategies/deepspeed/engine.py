@@ -1,7 +1,7 @@
-"""Imports DeepSpeed and makes its engine, without compiler, MPI or libaio, and without its chatter.
+"""Imports DeepSpeed and makes its engine, without compiler, MPI or libaio.
 
-Everything that depends on a version of DeepSpeed stands here and in `deepspeed_shards`. Read with the sources of
-0.16.5 (the newest with a wheel for Windows) and 0.19.8.
+Everything that depends on a version of DeepSpeed stands here and in `shards`. Read with the sources of 0.16.5 (the
+newest with a wheel for Windows) and 0.19.8.
 """
 
 from __future__ import annotations
@@ -25,17 +25,11 @@ from workers.strategies.base import RankPlace
 
 
 class DeepSpeedError(RankdeckError):
-    """DeepSpeed is there and cannot be used."""
-
     title = "DeepSpeed could not be used"
 
 
 def import_deepspeed(place: RankPlace) -> Any:
-    """The package, quieted to warnings, which go to this rank's log as all that a rank prints.
-
-    Raises:
-        DeepSpeedError: Its import fails, or brings nothing.
-    """
+    """The package, quieted to warnings; raises `DeepSpeedError` where its import fails or brings nothing."""
     if place.device.type == "cpu":
         os.environ["DS_ACCELERATOR"] = "cpu"  # a CPU device in a machine with GPUs is not one
     else:
@@ -93,14 +87,11 @@ def make_engine(
     deepspeed: Any,
     written: str = "",
 ) -> Any:
-    """DeepSpeed's engine around a model on its device, over the process group that is there already.
+    """DeepSpeed's engine around a model on its device, over the existing process group.
 
     The model is changed in place, and DeepSpeed's flat partitions take the place of the optimizer's parameters.
-    `settings` leave nothing open; `written` is the person's own configuration that they were made from, if any.
-
-    Raises:
-        ConfigError: DeepSpeed refuses a setting that the person wrote; another engine would not be what they asked for.
-        DeepSpeedError: DeepSpeed cannot be set up.
+    `written` is the person's own configuration that `settings` were made from, if any: a setting in it that DeepSpeed
+    refuses raises `ConfigError`, all else `DeepSpeedError`.
     """
     # Which of its own C++ kernels could be compiled here: none. Else on the CPU it would build one at once.
     deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
@@ -166,10 +157,10 @@ def _limit_waiting(engine: Any, timeout_s: float) -> None:
 
 
 def forget_gradients(engine: Any) -> None:
-    """Lets go of gradients that were added up and are not to be used.
+    """Drops gradients that were added up and are not to be used.
 
     `zero_grad` does that for gradients that hang on parameters; those that stages 2 and 3 have summed up already are
-    let go as DeepSpeed itself does when it skips a step.
+    dropped as DeepSpeed itself does when it skips a step.
     """
     wrapped = engine.optimizer
     wrapped.zero_grad()
@@ -190,13 +181,7 @@ def grad_norm(engine: Any, device: torch.device) -> torch.Tensor:
 
 
 class LossScale:
-    """Keeps DeepSpeed's loss scale and the run's scaler alike: the scaler is charted, and saved with a checkpoint.
-
-    Args:
-        engine: DeepSpeed's.
-        scaler: The run's; it scales nothing here.
-        device: Where the scale stands, to be charted.
-    """
+    """Keeps DeepSpeed's loss scale and the run's scaler alike: the scaler is charted, and saved with a checkpoint."""
 
     def __init__(self, engine: Any, scaler: torch.amp.GradScaler, device: torch.device) -> None:
         own = getattr(engine.optimizer, "loss_scaler", None)

@@ -1,9 +1,8 @@
 """Shards under DeepSpeed: the elements of each parameter that a rank holds, in fp32 and in the optimizer's state.
 
-Stages 1 and 2 lay a group's parameters end to end in one buffer and give each rank a run of it, so a rank holds whole
-parameters, and parts of two. Stage 3 cuts every parameter by itself. Either way a rank has consecutive elements of a
-parameter, which is what a checkpoint's files hold (`workers.state_files.slices`). DeepSpeed's own checkpoints are not
-used: they are pickled, and only DeepSpeed reads them.
+Stages 1 and 2 lay a group's parameters end to end in one buffer and give each rank a run of it. Stage 3 cuts every
+parameter by itself. Either way a rank has consecutive elements of a parameter, as a checkpoint's files hold them
+(`workers.state_files.slices`). DeepSpeed's own checkpoints are not used: they are pickled, and only it reads them.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ from torch.optim import Optimizer
 class Shards(ABC):
     """This rank's share of a model under DeepSpeed.
 
-    Args:
-        engine: DeepSpeed's.
-        optimizer: torch's own, which the engine wraps; its state is keyed by DeepSpeed's flat buffers.
+    `optimizer` is torch's own, which the engine wraps; its state is keyed by DeepSpeed's flat buffers.
     """
 
     def __init__(self, engine: Any, optimizer: Optimizer) -> None:
@@ -57,20 +54,20 @@ class Shards(ABC):
         """Takes this rank's elements of a whole tensor of the optimizer's state; `make_state` made room for them."""
 
     def holds(self, tensor: Tensor) -> bool:
-        """Whether it is spread over the ranks."""
+        """Whether a tensor is spread over the ranks."""
         return isinstance(tensor, nn.Parameter) and tensor.requires_grad
 
     def let_go(self) -> None:
-        """Gives back whole weights that a forward pass has left behind."""
+        """Releases whole weights that a forward pass has left behind."""
         return
 
     def make_state(self, keys: Iterable[str]) -> None:
-        """A state of zeros under these keys for every element, as the first step would make it."""
+        """Makes a state of zeros under these keys for every element, as the first step would."""
         for buffer in self.buffers():
             self._optimizer.state[buffer] = {key: torch.zeros_like(buffer, requires_grad=False) for key in keys}
 
     def set_everywhere(self, key: str, value: Any) -> None:
-        """A value of the state that is one for a whole buffer: the number of steps."""
+        """Sets a value of the state that is one for a whole buffer: the number of steps."""
         fused = any(group.get("fused") or group.get("capturable") for group in self._optimizer.param_groups)
         for buffer in self.buffers():
             own = value.clone().to(buffer.device if fused else "cpu") if isinstance(value, Tensor) else value
@@ -78,7 +75,7 @@ class Shards(ABC):
 
 
 class FlatShards(Shards):
-    """Stages 1 and 2; also DeepSpeed's bf16 optimizer, which it takes for stage 1 in bf16."""
+    """Stages 1 and 2; also DeepSpeed's bf16 optimizer, which is used for stage 1 in bf16."""
 
     def start(self, parameter: nn.Parameter) -> int:
         mapping = _mapping(parameter)
@@ -137,7 +134,6 @@ class CutShards(Shards):
         self._rank = rank
 
     def shape(self, parameter: Any) -> tuple[int, ...]:
-        """Where it is not in use the parameter itself is empty."""
         return tuple(parameter.ds_shape)
 
     def start(self, parameter: Any) -> int:
@@ -186,11 +182,9 @@ class CutShards(Shards):
         self._engine.empty_partition_cache()
 
     def holds(self, tensor: Tensor) -> bool:
-        """Frozen parameters are cut too."""
         return isinstance(tensor, nn.Parameter)
 
     def _padded(self, parameter: nn.Parameter, whole: Tensor) -> Tensor:
-        """This rank's run of a whole tensor, filled up with zeros."""
         padded = torch.zeros(self._run(parameter))
         own = whole.reshape(-1)[self.start(parameter) :][: len(padded)]
         padded[: len(own)] = own

@@ -1,9 +1,8 @@
 """ZeRO stages 1, 2 and 3 with DeepSpeed as the engine.
 
 The optimizer is the recipe's own (torch's AdamW), so nothing is compiled. Losses are those of DDP: bit for bit in
-stage 1, and in stage 2 too where a step is one micro-batch (with several, stage 2 averages each one's gradient over
-the ranks and DDP their sum); stage 3 differs by rounding. bf16 and fp16 are DeepSpeed's: weights stand in that format
-on each device, and the fp32 masters, spread over the ranks, are what a checkpoint holds.
+stage 1, and in stage 2 where a step is one micro-batch; stage 3 differs by rounding. In bf16 and fp16 the weights on
+each device are in that format, and the fp32 masters, spread over the ranks, are in the checkpoint.
 
 Method: Rajbhandari et al., ZeRO (arXiv 1910.02054).
 """
@@ -74,9 +73,7 @@ class DeepSpeedStrategy(DdpStrategy):
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """The model under DeepSpeed's engine, which changes it in place.
 
-        Raises:
-            ConfigError: DeepSpeed's configuration contradicts the recipe.
-            DeepSpeedError: It cannot be set up.
+        Raises `ConfigError` where DeepSpeed's configuration contradicts the recipe, else `DeepSpeedError`.
         """
         settings = self._settings(optimization, precision)
         before = Before.of(model, optimization)
@@ -111,7 +108,7 @@ class Before:
 
     Attributes:
         numbered: Trainable parameters by their number in a checkpoint.
-        sizes: How many of them each group of the optimizer has.
+        sizes: The number of them in each group of the optimizer.
         dtypes: Of each entry of the model's `state_dict`.
     """
 
@@ -127,15 +124,9 @@ class Before:
 
 
 class DeepSpeedReplica(Replica):
-    """A share of a model's state. DeepSpeed averages gradients over the ranks, clips and steps; how much a
-    micro-batch counts is in its loss already, so DeepSpeed is kept from dividing by their number.
+    """A share of a model's state; DeepSpeed averages gradients over the ranks, clips and steps.
 
-    Args:
-        place: This rank's.
-        engine: DeepSpeed's.
-        shards: What this rank holds.
-        before: The model before DeepSpeed.
-        model, optimizer, optimization, precision: See `Replica`.
+    A micro-batch's weight is in its loss already, so DeepSpeed is kept from dividing by their number.
     """
 
     in_collective = True  # the engine counts micro-batches, and reduces as it likes
@@ -194,7 +185,6 @@ class DeepSpeedReplica(Replica):
     # its state
 
     def trained(self) -> Iterable[Tensor]:
-        """This rank's elements, in fp32."""
         return (self.shards.master(parameter) for parameter in self._before.numbered)
 
     def parts(self) -> list[StatePart]:

@@ -26,9 +26,9 @@ class BatchShares:
         self._measured_from = 0
 
     def begin(self, counters: Mapping[str, Any], step: int, one_pass: Callable[[], None]) -> None:
-        """Takes up the shares saved with the weights; measures where there are none for these ranks and this batch.
+        """Restores saved shares, or measures speeds where they are for other ranks or another batch.
 
-        `one_pass` works through one micro-batch, forward and backward, without a trace and without other ranks.
+        `one_pass` makes a forward and backward pass of one micro-batch, without side effects and without other ranks.
         """
         self._measured_from = step + 1 + _UNLIKE_STEPS
         sharing = None
@@ -42,11 +42,10 @@ class BatchShares:
         return {"shares": list(self._balance.shares)}
 
     def timed(self, micro: MicroBatch) -> AbstractContextManager[None]:
-        """The context of a forward pass over a micro-batch."""
         return self._times.forward(len(micro.indices) if micro.weight else 0)
 
     def boundary(self, step: int) -> None:
-        """After a step: now and then all ranks look whether other shares would be faster."""
+        """Checks now and then, after a step, whether other shares would be faster."""
         if step < self._measured_from:
             self._times.forget()
         elif self._balance.is_due(step):
@@ -66,7 +65,7 @@ class BatchShares:
 
 
 def make_batch_shares(wanted: str, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> BatchShares | None:
-    """Batch shares by speed; None where shares are equal, by config or because the mode cannot do otherwise."""
+    """Return None where shares are equal, by config or because the mode cannot balance."""
     if wanted != "measured" or strategy.group_size == 1 or not strategy.can_balance:
         return None
     return BatchShares(strategy, batches, reporter)

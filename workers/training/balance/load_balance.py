@@ -1,11 +1,8 @@
-"""Load balancing: how many samples of each batch every rank gets, by how fast each was measured to be.
+"""Load balancing: the samples of each batch for each rank, in proportion to measured speed.
 
-Ranks that train in step wait for the slowest. With n_r samples on a rank that works through s_r samples a second a
-step lasts max(n_r / s_r), which is least where n_r is in proportion to s_r. What each rank gets weighs as many samples
-as it has (`batches.MicroBatch.weight`), so the gradient stays that of the whole batch.
-
-Speed is measured before the first step by a few passes that leave no trace, and again from the forward passes of real
-steps, at step numbers that all ranks know. Every rank then decides by the same numbers, so all decide alike.
+A step lasts max(n_r / s_r) for n_r samples on a rank that makes s_r samples a second, which is least where n_r is
+proportional to s_r. Weights (`batches.MicroBatch.weight`) keep the gradient that of the whole batch. All ranks decide
+by the same numbers at the same steps, so all decide alike (docs/decisions/0016).
 """
 
 from __future__ import annotations
@@ -47,12 +44,11 @@ def proportional(total: int, speeds: Sequence[float]) -> tuple[int, ...]:
 
 
 def equal(total: int, ranks: int) -> tuple[int, ...]:
-    """`total` samples in shares that differ by one at most, as ranks of equal speed get them."""
+    """`total` samples in shares that differ by one at most."""
     return tuple(total * (rank + 1) // ranks - total * rank // ranks for rank in range(ranks))
 
 
 def step_s(shares: Sequence[int], speeds: Sequence[float]) -> float:
-    """Seconds until the slowest rank is done with its share."""
     return max(share / speed for share, speed in zip(shares, speeds, strict=True))
 
 
@@ -80,15 +76,12 @@ class Sharing:
 
 
 class LoadBalance:
-    """Who gets how much; the same object on every rank, since all see the same measurements.
+    """The current shares; the same on every rank, since all see the same measurements.
 
     Args:
         global_batch: Samples in a whole batch.
         rank, ranks: This rank's place in its replica group.
         total: Sums numbers over the replica group's ranks (`strategies.base.Strategy.total`).
-
-    Attributes:
-        shares: In force now.
     """
 
     def __init__(
@@ -103,7 +96,7 @@ class LoadBalance:
         self._rest = 0
 
     def restore(self, shares: object) -> bool:
-        """Takes up the shares that were saved with the weights; False when they are not for these ranks and batch."""
+        """Takes up saved shares; False when they are for other ranks or another batch."""
         if not isinstance(shares, list) or len(shares) != self._ranks or sum(shares) != self._global:
             return False
         self.shares = tuple(int(share) for share in shares)
@@ -114,15 +107,14 @@ class LoadBalance:
         return self._decide(self._gathered(own_speed), "start")
 
     def is_due(self, step: int) -> bool:
-        """Whether the shares are looked at again after this step: after 16, after 32, then every 64."""
         return step in (_FIRST_AFTER, 2 * _FIRST_AFTER) or step % _EVERY == 0
 
     def again(self, own_speed: float, passes: int) -> Sharing | None:
-        """A decision from real steps, if it changes the shares; every rank of the replica group calls it together.
+        """Decides again from real steps; None where the shares stay. All ranks of the replica group call it together.
 
         Args:
             own_speed: Samples a second of this rank since the last decision.
-            passes: By how many forward passes.
+            passes: Forward passes that were timed.
         """
         speed = own_speed if passes >= _LEAST_MEASURED else 0.0
         speeds = self._gathered(speed)  # always, as the others wait for ours
@@ -152,12 +144,9 @@ class LoadBalance:
 
 
 class ForwardTimes:
-    """How long this rank's forward passes take, without holding up a device.
+    """Times this rank's forward passes, on a GPU by its own clock, which is read when `take` is called.
 
-    Forward passes alone are timed because in a backward pass a fast rank waits for the gradients of a slow one.
-
-    Args:
-        device: Where they run. On a GPU its own clock is used, and read when `take` is called.
+    Forward passes alone: in a backward pass a fast rank waits for the gradients of a slow one.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -166,16 +155,13 @@ class ForwardTimes:
         self._events: deque[tuple[torch.cuda.Event, torch.cuda.Event, int]] = deque(maxlen=_KEPT)
 
     def forward(self, samples: int) -> AbstractContextManager[None]:
-        """The context of one forward pass over `samples` samples; an empty one is not measured."""
+        """The context of one forward pass; an empty one is not timed."""
         if not samples:
             return nullcontext()
         return self._by_events(samples) if self._on_gpu else self._by_clock(samples)
 
     def take(self) -> tuple[float, int]:
-        """Samples a second of the passes since the last call, and how many passes they were.
-
-        The median, since another program that is in the way for a moment says nothing of the device.
-        """
+        """Samples a second since the last call (the median), and the number of passes."""
         for began, ended, samples in self._events:
             ended.synchronize()
             self._taken.append((began.elapsed_time(ended) / 1e3, samples))
@@ -184,7 +170,6 @@ class ForwardTimes:
         return (median(speeds), len(speeds)) if speeds else (0.0, 0)
 
     def forget(self) -> None:
-        """Drops what was measured: the first steps of a process are not like the others."""
         self._taken.clear()
         self._events.clear()
 
@@ -205,7 +190,7 @@ class ForwardTimes:
 
 
 def measure_speed(one_pass: Callable[[], None], samples: int, device: torch.device) -> float:
-    """Samples a second of passes over `samples` each on this device: the median of a few, after one to warm up."""
+    """Samples a second of a few passes over `samples` each: the median, after one to warm up."""
 
     def seconds() -> float:
         began = time.perf_counter()

@@ -1,25 +1,19 @@
 """Rounds of local SGD: when ranks that step by themselves synchronise their weights, and why no stop or kill harms.
 
-A round is due by a rank's own step number, every H steps. The rank then casts a ballot: its round, whether it has been
-told to stop, whether it has steps left, the newest checkpoint it has a part in, the samples it trained in this round,
-and whether its weights are finite. With all ballots in, all ranks know the same and do the same:
+A round is due every H steps of a rank's own. The rank then casts a `Ballot`. With all ballots in, all ranks know the
+same and do the same:
 
 * one was told to stop: no rank synchronises; each commits where it stands and stops;
 * a checkpoint was begun that this rank has no part in yet: it writes its part first, with the weights as they were;
 * then the weights are averaged, each rank's counting by its samples of this round. A rank whose weights are not finite
-  (`LocalSgd.left_out`) puts nothing into the mean, takes it, and starts its optimizer's state again; where no rank's
-  weights are finite, there is no mean and all keep what they have;
+  puts nothing into the mean, takes it, and starts its optimizer's state again;
 * no rank has steps left: that was the last round, which takes the mean itself.
 
-So all parts of a checkpoint are of the same round, at whatever steps, and since ranks have nothing to do with each
-other within a round, a run that resumes from such parts comes to the same next round with the same weights. For that a
-rank that has cast its ballot begins no checkpoint, it only joins: the rank that did begin one has not voted yet and
-will name it. A ballot binds: a rank that is told to stop after casting one waits for what comes of it.
+So all parts of a checkpoint are of the same round, at whatever steps, and a resumed run comes to the same next round
+with the same weights. A rank that has cast its ballot begins no checkpoint, it only joins: the rank that began one has
+not voted yet and will name it. A rank without data votes, with no samples, until the last round.
 
-A rank that is out of data continues to vote, with no samples, until the last round, so all ranks end with the same
-weights. Weights travel H times less often than DDP's gradients; what that costs in validation loss was measured
-(docs/decisions/0015): +0.007 to +0.035 nats a byte at H = 10, +0.072 to +0.093 at H = 50, against +0.2 without rounds.
-Method: local SGD (Stich, arXiv 1805.09767) or DiLoCo (arXiv 2311.08105), see `workers.strategies.outer_optimizer`.
+Costs in validation loss: docs/decisions/0015. Method: local SGD (Stich, arXiv 1805.09767) or DiLoCo (arXiv 2311.08105).
 """
 
 from __future__ import annotations
@@ -35,8 +29,6 @@ from workers.strategies.local_sgd import LocalSgdReplica, LocalSgdStrategy
 
 
 class RoundsDifferError(RankdeckError):
-    """Ranks came to different rounds, which cannot be."""
-
     title = "The devices are out of step"
 
 
@@ -44,10 +36,10 @@ class Ballot(NamedTuple):
     """One rank's row.
 
     Attributes:
-        round: The round it has come to, from 1.
+        round: The number of its next round, from 1.
         stop: 1 when it was told to stop.
         active: 1 when it has steps left after this round.
-        checkpoint: The newest it has a part in.
+        checkpoint: The newest that it has a part in.
         samples: Trained since the last round.
         finite: 1 when its weights are finite.
     """
@@ -61,7 +53,6 @@ class Ballot(NamedTuple):
 
 
 def make_local_sgd(strategy: Strategy, replica: Replica) -> LocalSgd | None:
-    """The rounds of this rank; None in modes that have none."""
     if isinstance(strategy, LocalSgdStrategy) and isinstance(replica, LocalSgdReplica):
         return LocalSgd(strategy, replica)
     return None
@@ -71,7 +62,7 @@ class LocalSgd:
     """One rank's rounds; the trainer asks `due` after every step and calls `synchronise` when it is.
 
     Attributes:
-        round: Rounds behind this rank.
+        round: Rounds done.
         over: The last round is done: all ranks are out of steps and hold the same weights.
         left_out: Ranks that the newest round left out, because their weights were not finite.
     """
@@ -91,18 +82,12 @@ class LocalSgd:
 
     @property
     def bytes_a_round(self) -> int:
-        """What one rank sends: a ring all-reduce sends each number 2 (W - 1) / W times (W ranks)."""
+        """Bytes that one rank sends: a ring all-reduce sends each number 2 (W - 1) / W times (W ranks)."""
         world = self._strategy.place.world_size
         return 2 * (world - 1) * 4 * self._replica.outer.elements // world
 
     def begin(self, counters: Mapping[str, Any] | None, step: int, samples_seen: int) -> None:
-        """Before the first step, on all ranks at once, after weights were loaded.
-
-        Args:
-            counters: Of the checkpoint this attempt resumes from; None for a fresh run, whose ranks are alike.
-            step: Optimizer steps behind this rank.
-            samples_seen: Samples behind it.
-        """
+        """Prepares the first round, on all ranks at once; `counters` is None for a fresh run."""
         self._next_step, self._samples_at = step + self._every, samples_seen
         if counters is None:
             self._replica.outer.start()
@@ -134,14 +119,14 @@ class LocalSgd:
         meanwhile: Callable[[], None],
         join: Callable[[], object],
     ) -> bool:
-        """One round.
+        """Makes one round.
 
         Args:
-            step: Optimizer steps behind this rank.
-            samples_seen: Samples behind it.
-            active: It has steps left.
+            step: Optimizer steps done.
+            samples_seen: Samples trained.
+            active: This rank has steps left.
             stop: It was told to stop.
-            newest: The newest checkpoint it has a part in.
+            newest: The newest checkpoint that it has a part in.
             meanwhile: Called now and then while it waits for others; may join a checkpoint, not begin one.
             join: Writes its part into the checkpoint that is being made.
 
@@ -171,7 +156,7 @@ class LocalSgd:
         return True
 
     def leave(self) -> None:
-        """Lets the others know that this rank stops before the next round; does not wait for them."""
+        """Tells the others that this rank stops before the next round, without waiting for them."""
         if not self._voted_to_stop and not self.over:
             self._voted_to_stop = True
             self._strategy.cast(self._ballot(self._samples_at, active=True, stop=True, newest=0))
@@ -181,13 +166,13 @@ class LocalSgd:
         return {"sync_every": self._every, "dial": rounds}
 
     def take_costs(self) -> dict[str, float]:
-        """For a step's line: what rounds have cost since the last call."""
+        """Costs of rounds since the last call, for a step's line."""
         new = {f"sync_{name}": cost - self._told[name] for name, cost in self._costs.items()}
         self._told = dict(self._costs)
         return {**new, "sync_round": self.round}
 
     def totals(self) -> dict[str, float]:
-        """For the line at the end: rounds behind this rank, and what they cost it in this attempt."""
+        """Rounds done and their costs in this attempt, for the line at the end."""
         return {"rounds": self.round, **self._costs}
 
     def _ballot(self, samples_seen: int, *, active: bool, stop: bool, newest: int) -> Ballot:
@@ -195,7 +180,6 @@ class LocalSgd:
         return Ballot(self.round + 1, int(stop), int(active), newest, samples_seen - self._samples_at, int(finite))
 
     def _vote(self, ballot: Ballot, meanwhile: Callable[[], None]) -> list[Ballot]:
-        """Casts this rank's ballot and waits for all others; every rank gets the same."""
         # One small all-reduce over gloo, cast without waiting: while slower ranks still train, this one can join a
         # checkpoint that one of them began (`meanwhile`); that checkpoint is whole only with every rank's part.
         reach("before_ballot", self.round + 1)

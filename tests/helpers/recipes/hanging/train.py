@@ -45,7 +45,6 @@ class Hang:
 
 
 def sleep_in_forward() -> None:
-    """Waits for something that never comes."""
     time.sleep(LONG_S)
 
 
@@ -71,7 +70,6 @@ def sleep_with_the_lock() -> None:
 
 
 def main(run: Run) -> None:
-    """Bytes as tokens; AdamW."""
     o, length = run.options, run.config.seq_len
 
     windows = byte_windows(run)

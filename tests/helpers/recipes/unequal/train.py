@@ -59,7 +59,6 @@ class Overflow:
 
 
 def main(run: Run) -> None:
-    """Bytes as tokens; AdamW with warm-up."""
     o, length = run.options, run.config.seq_len
     windows = byte_windows(run)
 

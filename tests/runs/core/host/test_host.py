@@ -90,7 +90,7 @@ def test_a_stop_commits_at_the_next_boundary_and_a_resume_ends_in_the_same_weigh
 
 
 def test_independent_ranks_commit_together_merge_and_export_the_best(make_run: MakeRun) -> None:
-    run = make_run(mode="independent").behave(steps=40, samples=300, batch=10, merge_every=1, commit_every=10)
+    run = make_run(mode="independent").behave(steps=40, samples=300, batch=10, commit_every=10)
     run.behave(0, val_loss=2.5).behave(1, val_loss=1.5, step_s=0.004).start()
     state = run.end()
     assert (state.state, state.exit_code, state.error) == (FINISHED, 0, None)

@@ -16,7 +16,6 @@ from workers.host_link.failures import explain
 
 
 def digest(tensor: Tensor) -> str:
-    """Its bits."""
     return hashlib.sha256(tensor.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()
 
 

@@ -45,7 +45,6 @@ if UNDER_WINE:  # a step over gloo takes seconds there
 
 
 def make_model() -> nn.Module:
-    """Some buckets' worth."""
     torch.manual_seed(1)
     layers = [layer for _ in range(6) for layer in (nn.Linear(200, 200), nn.GELU())]
     return nn.Sequential(*layers, nn.Linear(200, 3))
@@ -72,18 +71,16 @@ def trained(place: RankPlace, exchange: GradientAllReduce | None, steps: int = S
 
 def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """Plain DDP and DDP through shared memory from the same start."""
-    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+    exchange = choose_all_reduce(group, place, "shared")
     plain = {name: trained(place, None, **options) for name, options in VARIANTS.items()}
     ours = {name: trained(place, exchange, **options) for name, options in VARIANTS.items()}
     assert exchange._shared is not None
     in_place = exchange._shared.in_place.shared
-    wait, name, words, speeds = exchange.sync_wait_s, exchange.name, exchange.summary, exchange.speeds
+    wait, name, words = exchange.sync_wait_s, exchange.name, exchange.summary
     exchange.close()
     exchange.close()
-    assert speeds is not None
     return {
         "name": name, "words": words, "waited": wait is not None and 0 <= wait < HOLD_S,
-        "rates": [speeds.shared_mb_per_s, speeds.gloo_mb_per_s],
         "plain": plain, "ours": ours, "in_place": in_place,
     }  # fmt: skip
 
@@ -91,16 +88,15 @@ def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
 def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """Each way by name trains and all ranks end the same."""
     found = {}
-    for wanted in ("auto", "plain", "fp16", "bf16"):
-        exchange = choose_all_reduce(group, place, 4_000_000, wanted)
+    for wanted in ("auto", "plain"):
+        exchange = choose_all_reduce(group, place, wanted)
         found[wanted] = [exchange.name, exchange.summary, trained(place, exchange)]
         exchange.close()
     return found
 
 
 def agree(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
-    """What training through shared memory ends with."""
-    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+    exchange = choose_all_reduce(group, place, "shared")
     weights = trained(place, exchange)
     exchange.close()
     return {"name": exchange.name, "weights": weights}
@@ -121,7 +117,7 @@ def surprises(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     for name, fault in (("wrong", wrong), ("raising", raising)):
         if place.rank == 1:
             SharedAllReduce.sum = fault  # type: ignore[method-assign]
-        exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+        exchange = choose_all_reduce(group, place, "shared")
         SharedAllReduce.sum = right  # type: ignore[method-assign]
         found[name] = [exchange.name, exchange.summary, exchange.fallback]
         exchange.close()
@@ -130,7 +126,7 @@ def surprises(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
 
 def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """The last rank dies between two steps; the others' backward pass says so."""
-    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+    exchange = choose_all_reduce(group, place, "shared")
     model = make_model()
     ddp = DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=0.2)
     exchange.register(ddp)
@@ -158,18 +154,16 @@ def in_turn(rank: BareRank, *names: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What two ranks found."""
     return run_ranks(in_turn, 2, tmp_path_factory.mktemp("two"), "train", "ways", "surprises")
 
 
 def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> None:
     first, second = (rank["train"] for rank in two)
-    assert first["name"] == "shared" and first["words"].startswith("Gradients go through shared memory: ")
+    assert first["name"] == "shared" and first["words"].startswith("Gradients go through shared memory.")
     assert first["ours"] == second["ours"] == first["plain"] == second["plain"]
     assert set(first["ours"]) == set(VARIANTS)
     assert first["in_place"] == second["in_place"] > 1  # buckets, from their third step on
     assert first["waited"] and second["waited"]
-    assert first["rates"] == second["rates"] and min(first["rates"]) > 0
 
 
 def test_every_way_trains(two: list[dict[str, Any]]) -> None:
@@ -177,11 +171,7 @@ def test_every_way_trains(two: list[dict[str, Any]]) -> None:
     for wanted, (name, words, weights) in first.items():
         assert weights == second[wanted][2], wanted
         assert name == second[wanted][0] and words.startswith("Gradients go ")
-    assert {wanted: name for wanted, (name, _, _) in first.items() if wanted != "auto"} == {
-        "plain": "gloo", "fp16": "fp16", "bf16": "bf16",
-    }  # fmt: skip
-    assert first["auto"][0] in ("shared", "gloo") and first["auto"][2] == first["plain"][2]
-    assert len({weights[0] for _, _, weights in first.values()}) == 3  # what rounds differs from what does not
+    assert (first["auto"][0], first["plain"][0]) == ("shared", "gloo") and first["auto"][2] == first["plain"][2]
 
 
 @pytest.mark.windows
@@ -218,8 +208,8 @@ def test_an_unknown_way_is_refused_and_nccl_left_alone() -> None:
     place = RankPlace(0, 2, CPU, "nccl")
     no_group = torch.distributed.ProcessGroup  # not reached: nothing is agreed on
     with pytest.raises(ConfigError, match="gradient_exchange is 'pigeons'"):
-        choose_all_reduce(no_group, place, 1, "pigeons")
-    assert choose_all_reduce(no_group, place, 1, "auto").name == "nccl"
-    wanted = choose_all_reduce(no_group, place, 1, "shared")
+        choose_all_reduce(no_group, place, "pigeons")
+    assert choose_all_reduce(no_group, place, "auto").name == "nccl"
+    wanted = choose_all_reduce(no_group, place, "shared")
     assert wanted.name == "nccl" and wanted.fallback == "the process group is NCCL's"
     assert not wanted.through_shared_memory and wanted.sync_wait_s is None

@@ -37,7 +37,6 @@ def thinking(seq_len: int, *, every_segment: bool = False) -> HierarchicalModel:
 
 
 def whole_passes(logits: Callable[[Tensor], Tensor], seq_len: int, count: int, temperature: float) -> Tensor:
-    """What the text is without anything kept."""
     with torch.no_grad():
         generator = torch.Generator().manual_seed(7)
         return write_tokens(lambda text: logits(text[None, -seq_len:]), PROMPT, count, temperature, generator)

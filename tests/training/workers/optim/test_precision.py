@@ -72,7 +72,6 @@ def train(strategy: Strategy, precision: Precision, overflow_rank: int | None = 
 
 
 def digest(model: nn.Module) -> str:
-    """Of all weights, whole."""
     found = hashlib.sha256()
     for value in model.state_dict().values():
         whole = value.full_tensor() if is_sharded(value) else value

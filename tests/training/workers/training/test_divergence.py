@@ -41,7 +41,6 @@ def steps_kept(store: RunStore) -> dict[int, int]:
 
 
 def alerts(store: RunStore, kind: str) -> list[dict[str, Any]]:
-    """Alerts of one kind."""
     return [line for line in lines(store, "alert") if line["kind"] == kind]
 
 

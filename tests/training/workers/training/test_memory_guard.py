@@ -80,12 +80,10 @@ def state(store: RunStore) -> dict[str, list[Any]]:
 
 
 def alerts(store: RunStore) -> list[dict[str, Any]]:
-    """Alerts about memory."""
     return [line for line in lines(store, "alert") if line["kind"] == "out_of_memory"]
 
 
 def samples_trained(store: RunStore) -> int:
-    """By the ledger on the disk."""
     return Ledger.from_file(read_state_file(store.ledger)).samples_trained
 
 

@@ -47,7 +47,6 @@ def counted(folder: Path, mode: str, world: int, poisoned: str = str(POISONED), 
 
 
 def skips(store: RunStore) -> list[dict[str, Any]]:
-    """Alerts about skipped batches."""
     return [line for line in lines(store, "alert") if line["kind"] == "non_finite"]
 
 
@@ -64,12 +63,10 @@ def trained(store: RunStore, batch: int) -> list[float]:
 
 
 def ledger(store: RunStore) -> LedgerFile:
-    """The ledger as it lies on the disk."""
     return read_state_file(store.ledger)
 
 
 def numbers(ranges: list[list[int]]) -> set[int]:
-    """The samples of ranges."""
     return {number for first, last in ranges for number in range(first, last + 1)}
 
 

@@ -94,9 +94,9 @@ def test_every_wrong_field_is_named_at_once() -> None:
 
 
 def test_what_cannot_be_read_hides_nothing_else() -> None:
-    draft = fields(lr="x", global_batch_size="7", gradient_exchange="powersgd", precision="fp16", dropout="2")
+    draft = fields(lr="x", global_batch_size="7", precision="fp16", dropout="2")
     problems = check_draft(draft, RECIPE, SLOTS, LINUX).problems
-    assert set(problems) == {"lr", "dropout", "global_batch_size", "gradient_exchange"}
+    assert set(problems) == {"lr", "dropout", "global_batch_size"}
     assert set(check_draft(draft, RECIPE, [], LINUX).problems) >= {"devices", "lr", "dropout", "global_batch_size"}
     probe = check_draft(draft, RECIPE, SLOTS, LINUX).probe
     assert probe is not None and (probe.config.lr, probe.config.precision) == (2e-3, "fp16")
@@ -187,7 +187,7 @@ def test_steps_of_an_epoch_follow_the_batch_and_the_mode() -> None:
 def test_the_command_asks_for_the_same_config() -> None:
     draft = Draft(
         mode="independent",
-        mode_fields={"merge_policy": "none", "merge_every_chunks": "3"},
+        mode_fields={"merge_policy": "none"},
         fields={"steps": "9", "sample_prompt": "a b"},
     )
     checked = check_draft(draft, RECIPE, SLOTS, LINUX)
@@ -252,17 +252,13 @@ def test_a_recipe_that_takes_a_model_has_it_among_the_common_fields() -> None:
 
 
 def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
-    texts = {**default_texts(RECIPE), "work_stealing": "true", "balance": "measured", "outer_lr": "0.5"}
-    stage = {"zero_stage": "2", "sync_every": "10", "merge_every_chunks": "4"}
+    texts = {**default_texts(RECIPE), "balance": "measured", "outer_lr": "0.5"}
+    stage = {"zero_stage": "2", "sync_every": "10"}
     for mode, kept in (("ddp", {"balance"}), ("independent", {"outer_lr"}), ("zero", {"balance"})):
         config = check_draft(Draft(mode=mode, mode_fields=stage, fields=texts), RECIPE, SLOTS, LINUX).config
         assert config is not None
-        found = {
-            name
-            for name in ("work_stealing", "balance", "outer_lr")
-            if getattr(config, name) != FIELD_BY_NAME[name].default
-        }
-        assert found == kept and config.merge_every_chunks is None
+        found = {name for name in ("balance", "outer_lr") if getattr(config, name) != FIELD_BY_NAME[name].default}
+        assert found == kept
     alone = check_draft(Draft(mode="zero", mode_fields=stage, fields=texts), RECIPE, SLOTS[:1], LINUX)
     assert alone.command == "rankdeck train --devices cpu:0"
 

@@ -45,7 +45,7 @@ def test_what_a_mode_does_not_use_is_left_out() -> None:
     texts = default_mode_texts()
     assert "zero_stage" in fields_of_mode("zero", texts) and fields_of_mode("ddp", texts) == ()
     assert settings_without_meaning("ddp", texts, 1) == frozenset(OF_MODE)
-    assert "work_stealing" in settings_without_meaning("ddp", texts, 2)
+    assert "sync_method" in settings_without_meaning("ddp", texts, 2)
     assert settings_without_meaning("auto", texts, 2) == frozenset()
 
 

@@ -28,7 +28,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 LINUX = Platform("linux", "2.13.0+cu130", "13.0", 8)
 A = Device("GPU-a", "cuda", 0, "NVIDIA RTX 6000 Ada Generation", 48 * 2**30)
 B = Device("GPU-b", "cuda", 1, "NVIDIA GeForce RTX 4090", 24 * 2**30)
-MERGING = {"merge_policy": "none", "merge_every_chunks": "4"}
+MERGING = {"merge_policy": "none"}
 
 
 @pytest.fixture
@@ -111,12 +111,10 @@ def test_the_sync_interval_goes_from_every_step_to_never(panel: NewRunSheet) -> 
     panel.mode.radios["independent"].click()
     interval = panel.mode.sync_interval
     assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
-    assert panel.mode.merging.rows["merge_every_chunks"].editor.isVisible()
     interval.slider.setValue(0)
     assert interval.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
     interval.slider.setValue(5)
     assert interval.value.text() == "every 50 steps"
-    assert not panel.mode.merging.rows["merge_every_chunks"].editor.isVisible(), "the interval does the merging"
     interval.set_every(37)
     assert interval.every() == 37 and interval.value.text() == "every 37 steps"
 
@@ -190,7 +188,7 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     of_ddp.add("gradient_as_bucket_view")
     assert shown() == of_ddp
     panel.mode.radios["independent"].click()
-    assert shown() == {"work_stealing"}
+    assert shown() == set()
     panel.mode.sync_interval.slider.setValue(3)
     assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
     panel.mode.set_options(ModeOptions(Mode.DDP, 1))

@@ -124,15 +124,6 @@ def test_nothing_left_is_no_division_by_nothing() -> None:
     assert schedule.place(30) == pytest.approx(30.0)
 
 
-@pytest.mark.parametrize(
-    ("asked", "left", "ends"), [((None, 2), 30, 70), ((60, None), 30, 60), ((90, None), 30, 70), ((), 0, 41)]
-)
-def test_an_expected_end_never_passes_the_limit(asked: tuple[int | None, ...], left: int, ends: int) -> None:
-    schedule = Schedule.new(100, asked).expecting(40, left)
-    assert (schedule.ends, schedule.from_step, schedule.from_place, schedule.length) == (ends, 40, 40.0, 100.0)
-    assert schedule.place(ends) == pytest.approx(100.0)
-
-
 def test_a_checkpoint_keeps_it() -> None:
     schedule = Schedule(60, 100.0, 40, 41.5, ASKED)
     values: dict[str, Any] = {**schedule.as_dict(), "asked": [None, 2]}  # JSON has no tuples

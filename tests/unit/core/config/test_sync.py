@@ -33,7 +33,6 @@ def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> N
     ("settings", "field"),
     [
         ({"sync_every": 0}, "sync_every"),
-        ({"sync_every": 10, "merge_every_chunks": 2}, "merge_every_chunks"),
         ({"sync_every": 10, "sync_method": AVERAGE, "outer_lr": 0.7}, "outer_lr"),
         ({"sync_every": 10, "sync_method": AVERAGE, "outer_momentum": 0.7}, "outer_momentum"),
         ({"sync_every": 100, "outer_lr": 0.0}, "outer_lr"),

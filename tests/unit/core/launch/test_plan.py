@@ -175,11 +175,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
     assert faults(plan("single", SLOTS[:1], LINUX).ranks[0].env) < faults({}) / 10
 
 
-def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
+def test_ranks_cannot_meet_without_gloo() -> None:
     with pytest.raises(PreflightError, match="without gloo"):
         plan("independent", GPUS[:2], Platform("windows", "2.9.1", "12.8", 8), sync_every=50)
-    with pytest.raises(ConfigError, match="already synchronised every 50 steps"):
-        plan("independent", GPUS[:2], LINUX, sync_every=50, merge_every_chunks=1)
 
 
 def test_mode_single_takes_the_first_of_all_devices_and_says_so() -> None:
@@ -213,8 +211,6 @@ def test_devices_that_were_named_are_all_meant() -> None:
         (LINUX, {"mode": "zero", "zero_engine": "torch", "offload_optimizer": True}, GPUS[:2], ConfigError, "stage 1"),
         (LINUX, {"mode": "zero", "zero_stage": 2, "offload_parameters": True}, GPUS[:2], ConfigError, "whole weights"),
         (DEEPSPEED, {"mode": "zero", "offload_parameters": True}, GPUS[:2], ConfigError, "whole weights"),
-        (LINUX, {"mode": "ddp", **FORMER}, SLOTS[:2], ConfigError, "no longer approximates"),
-        (LINUX, {"mode": "zero", "zero_engine": "torch", **FORMER}, SLOTS[:2], ConfigError, "no longer"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_words(
@@ -432,10 +428,14 @@ def test_the_rendezvous_folder_is_one_that_torch_can_open(tmp_path: Path) -> Non
     (found / "rendezvous-test-only").unlink()
 
 
-@pytest.mark.parametrize("changes", [{"mode": "independent"}, {"mode": "zero", "zero_stage": 3}])
-def test_a_former_choice_without_effect_is_not_refused(changes: dict[str, Any]) -> None:
-    config = RunConfig(**{**FORMER, "zero_engine": "torch", **changes})
-    assert choose_mode(config, SLOTS[:2], LINUX).mode == changes["mode"]
+@pytest.mark.parametrize(
+    ("changes", "is_noted"),
+    [({"mode": "ddp"}, True), ({"mode": "independent"}, False), ({"mode": "zero", "zero_stage": 3}, False)],
+)
+def test_a_former_choice_is_noted_where_it_had_an_effect(changes: dict[str, Any], is_noted: bool) -> None:
+    choice = choose_mode(RunConfig(**{**FORMER, "zero_engine": "torch", **changes}), SLOTS[:2], LINUX)
+    assert choice.mode == changes["mode"]
+    assert any("powersgd is no longer offered" in note for note in choice.notes) == is_noted
 
 
 def test_this_platform_knows_its_torch_without_importing_it() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from core.config.run_config import RunConfig
-from core.errors import ConfigError
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
 from core.machine.devices import Device
@@ -33,25 +32,11 @@ def checked(tmp_path: Path, **changes: Any) -> Checked:
 
 
 @pytest.mark.parametrize(
-    ("other", "label"), [("sync_every", "the sync interval"), ("merge_every_chunks", "the merging on the way")]
-)
-def test_devices_that_wait_for_each_other_do_not_take_each_others_chunks(
-    tmp_path: Path, other: str, label: str
-) -> None:
-    with pytest.raises(ConfigError, match=f"wait for each other.*{label}") as refused:
-        checked(tmp_path, mode="independent", work_stealing=True, **{other: 5})
-    assert refused.value.exit_code == 2
-    assert not (tmp_path / "runs").exists()
-    assert checked(tmp_path, mode="independent", work_stealing=True).run.mode == "independent"
-
-
-@pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"mode": "independent", "balance": "measured"}, "never wait for each other"),
         ({"mode": "fsdp", "balance": "measured"}, "shared out equally"),
         ({"mode": "zero", "zero_stage": 2, "balance": "measured"}, "shared out equally"),
-        ({"mode": "ddp", "work_stealing": True}, "independent mode only"),
         ({"mode": "ddp", "precision": "fp16"}, "many times slower"),
     ],
 )

@@ -64,7 +64,6 @@ def test_unequal_shares_are_named_with_a_chunk_size_that_mends_them() -> None:
     "values",
     [
         {"epochs": 2},  # a chunk's owner moves on with each epoch
-        {"epochs": 1, "work_stealing": True},
         {"steps": 100},
         {"steps": 100, "epochs": 1},
         {"epochs": 1, "mode": "ddp"},

@@ -120,7 +120,7 @@ def test_what_does_nothing_here_is_noted(settings: dict[str, Any], devices: list
         ({"zero_stage": 2}, "zero_stage has an effect in zero mode only."),
         ({"offload_optimizer": True}, "offload_optimizer has an effect in zero and fsdp modes only."),
         ({"merge_policy": "none", "mode": "fsdp"}, "merge_policy has an effect in independent mode only."),
-        ({"gradient_exchange": "bf16", "mode": "fsdp"}, "gradient_exchange has an effect in mode ddp and with"),
+        ({"gradient_exchange": "plain", "mode": "fsdp"}, "gradient_exchange has an effect in mode ddp and with"),
     ],
 )
 def test_a_setting_of_another_mode_is_noted_as_its_declaration_says(settings: dict[str, Any], note: str) -> None:
@@ -147,8 +147,6 @@ def test_of_a_program_only_settings_that_reach_it_are_noted() -> None:
     [
         ("sync_method", "", False),
         ("sync_method", "5", True),
-        ("merge_every_chunks", "", True),
-        ("merge_every_chunks", "5", False),
         ("offload_parameters", "3", True),
         ("offload_parameters", "2", False),
         ("deepspeed_config", "torch", False),

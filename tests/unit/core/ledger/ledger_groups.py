@@ -83,9 +83,7 @@ class Training:
 
     def crash(self, world: int | None = None, groups: int | None = None) -> None:
         """Everything since the last commit is lost; other ranks may go on."""
-        stealing = self.ledger.setup.stealing
         self.ledger = Ledger.from_dict(json.loads(self.saved_ledger))
-        self.ledger.change(stealing=stealing)
         self.weights = self.saved_weights.copy()
         if world is not None and groups is not None:
             self.ledger.change(world=world, groups=groups)

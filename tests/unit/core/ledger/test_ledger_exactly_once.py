@@ -26,7 +26,6 @@ ACTIONS = strategies.one_of(
     chunk_size=strategies.integers(1, 12),
     world=strategies.integers(1, 4),
     independent=strategies.booleans(),
-    stealing=strategies.booleans(),
     epochs=strategies.integers(1, 3),
     seed=strategies.integers(0, 5),
     actions=strategies.lists(ACTIONS, max_size=60),
@@ -37,14 +36,12 @@ def test_each_sample_of_each_epoch_is_trained_exactly_once(
     chunk_size: int,
     world: int,
     independent: bool,
-    stealing: bool,
     epochs: int,
     seed: int,
     actions: list[tuple[object, ...]],
 ) -> None:
     groups = world if independent else 1
     training = Training(Ledger.new(DATASET, samples, samples_per_block, chunk_size, seed, world, groups, epochs))
-    training.ledger.change(stealing=stealing)
     for action in actions:
         match action:
             case ("step", int(group), int(count)):

@@ -64,7 +64,7 @@ def test_a_recipe_declares_that_it_uses_a_model(tmp_path: Path) -> None:
         write_recipe(tmp_path / name, text)
         assert get_recipe(str(tmp_path / name)).uses_model is expected
     used = {recipe.name for recipe in find_recipes() if recipe.uses_model}
-    assert used == {"actv1", "hf_causal_lm"}
+    assert used == {"hf_causal_lm"}
 
 
 def test_every_built_in_recipe_is_whole_and_explains_each_field() -> None:

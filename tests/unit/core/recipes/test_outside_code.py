@@ -41,7 +41,6 @@ print(json.dumps({"notes": []}))
 
 @pytest.fixture
 def no_host(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The hosts that were to be started."""
     started: list[Path] = []
     monkeypatch.setattr(client, "_spawn_host", lambda store, *_: started.append(store.dir))
     monkeypatch.setattr("core.cli.train._follow", lambda *_: 0)

@@ -14,7 +14,6 @@ from core.recipes.user_script import read_script, with_absolute_places
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """A script in a folder with a space."""
     folder = tmp_path / "mein Projekt"
     folder.mkdir()
     path = folder / "train.py"

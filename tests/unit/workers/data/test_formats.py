@@ -19,7 +19,6 @@ TEXTS = ["The first text.", 'Größe "in quotes",\nwith a line, and\ttabs', "日
 
 
 def documents(corpus: Corpus, counts: RowCounts | None = None) -> list[bytes]:
-    """Every document as one."""
     found, part = [], b""
     for piece in corpus.pieces(counts):
         part += piece.data
@@ -31,7 +30,6 @@ def documents(corpus: Corpus, counts: RowCounts | None = None) -> list[bytes]:
 
 
 def read(path: Path, **options: Any) -> tuple[list[str], RowCounts, Corpus]:
-    """Texts, counts, and what was looked at."""
     corpus, counts = open_corpus(str(path), options), RowCounts()
     texts = [document.decode("utf-8", "replace") for document in documents(corpus, counts)]
     return texts, counts, corpus

@@ -81,8 +81,6 @@ HUGE = "A long line of words. " * 200_000
 
 
 class Kind(NamedTuple):
-    """A file, and what must come of it."""
-
     name: str
     data: bytes
     form: str

@@ -39,7 +39,6 @@ class Host:
         self.listener.expect_ranks(attempt=ATTEMPT, world_size=1, token=TOKEN)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Does something on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     def close(self) -> None:

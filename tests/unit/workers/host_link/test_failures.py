@@ -11,7 +11,7 @@ from workers.host_link.failures import explain
 
 
 class OutOfMemoryError(RuntimeError):
-    """Named as torch's."""
+    pass
 
 
 @pytest.mark.parametrize(

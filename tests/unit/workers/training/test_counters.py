@@ -15,8 +15,6 @@ SAVED: dict[str, Any] = {
     "step": 40,
     "samples_seen": 400,
     "chunks_done": 13,
-    "merges_done": 3,
-    "merge_every_chunks": 4,
     "chunks_alone": 1,
     "val_step": 32,
     "val_loss": 2.5,
@@ -24,33 +22,24 @@ SAVED: dict[str, Any] = {
 
 
 def test_nothing_changes_where_nothing_has_changed() -> None:
-    assert taken_up(SAVED, None, 0, 4) == SAVED
-    assert taken_up(SAVED, RankStart(40, copy="1"), 1, 4) == SAVED
+    assert taken_up(SAVED, None, 0) == SAVED
+    assert taken_up(SAVED, RankStart(40, copy="1"), 1) == SAVED
 
 
 def test_another_s_copy_is_known_by_its_loss_and_has_learned_nothing_alone() -> None:
-    start = RankStart(60, copy="1", same_groups=False, samples_seen=900)
-    values = taken_up(SAVED, start, 0, 4)
+    start = RankStart(60, copy="1", samples_seen=900)
+    values = taken_up(SAVED, start, 0)
     assert (values["step"], values["samples_seen"], values["val_loss"], values["chunks_alone"]) == (60, 900, 2.5, 0)
 
 
 def test_an_average_was_never_measured() -> None:
-    values = taken_up(SAVED, RankStart(60, copy="average", same_groups=False), 0, 4)
+    values = taken_up(SAVED, RankStart(60, copy="average"), 0)
     assert values["val_loss"] is None and values["chunks_alone"] == 0
-
-
-@pytest.mark.parametrize(
-    ("same_groups", "every", "chunks"), [(True, 4, 13), (False, 4, 12), (True, 10, 30), (True, None, 0)]
-)
-def test_rounds_of_merging_are_counted_from_the_newest(same_groups: bool, every: int | None, chunks: int) -> None:
-    values = taken_up(SAVED, RankStart(40, copy="0", same_groups=same_groups), 0, every)
-    assert (values["chunks_done"], values["merges_done"]) == (chunks, 3)
-    assert every is None or chunks // every == 3, "no round is due at once, or due again"
 
 
 def test_samples_of_the_round_so_far_stay_the_same() -> None:
     saved = {**SAVED, "dial": {"round": 2, "next_step": 50, "samples_at": 380}}
-    values = taken_up(saved, RankStart(40, copy="1", same_groups=False, samples_seen=1000), 2, None)
+    values = taken_up(saved, RankStart(40, copy="1", samples_seen=1000), 2)
     assert values["samples_seen"] - values["dial"]["samples_at"] == 20
     assert values["dial"]["round"] == 2
 

@@ -29,7 +29,6 @@ SIZES = {"n_layer": 2, "n_head": 2, "n_kv_head": 0, "n_embd": 16, "dropout": 0.0
 
 
 def options(**changes: Any) -> dict[str, Any]:
-    """The recipe's fields, some of them changed."""
     config = apply_recipe(RunConfig(recipe="hf_causal_lm"), get_recipe("hf_causal_lm"))
     return {**config.options, **SIZES, **changes}
 
@@ -56,7 +55,6 @@ def make_model(
 def make_folder(
     folder: Path, architecture: str = "llama", vocab: int = 300, length: int = LENGTH, **sizes: Any
 ) -> Path:
-    """A model folder: `config.json`, safetensors, tokenizer."""
     model: Any = make_model(folder, architecture, vocab, length, **sizes)
     model.save_pretrained(folder)
     learn(TEXTS * 20, vocab, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ pytest.importorskip("huggingface_hub", reason="downloads are its business")
 from rankdeck.recipe import ConfigError
 from tests.helpers.rank_processes import run_ranks
 from tests.helpers.wine import not_under_wine
-from workers.data.model_tokenizer import TokenizerError, download_tokenizer, find_tokenizer_folder
 from workers.recipes.hf_causal_lm.source import find_source, local_folder
 
 no_links = not_under_wine("reports a symbolic link as made, and makes none; the Hub's cache consists of them")
@@ -70,8 +69,7 @@ class Hub(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(data)
 
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
+    def log_message(self, *_: Any) -> None: ...
 
 
 @pytest.fixture
@@ -88,7 +86,6 @@ def hub() -> Iterator[str]:
 
 
 def fetch_model(_: object) -> dict[str, Any]:
-    """Downloads the model owner/name."""
     said: list[str] = []
     try:
         return {"folder": str(local_folder(find_source("owner/name"), True, said.append)), "said": said}
@@ -96,26 +93,13 @@ def fetch_model(_: object) -> dict[str, Any]:
         return {"title": error.title, "cause": error.cause, "next_step": error.next_step, "said": said}
 
 
-def fetch_tokenizer(_: object) -> dict[str, Any]:
-    """Downloads the tokenizer of owner/name."""
-    try:
-        return {"folder": str(download_tokenizer("owner/name"))}
-    except TokenizerError as error:
-        return {"title": error.title, "cause": error.cause, "next_step": error.next_step}
-
-
-def fetched(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    endpoint: str,
-    fetch: Callable[[object], dict[str, Any]] = fetch_model,
-) -> dict[str, Any]:
+def fetched(folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> dict[str, Any]:
     """What a process of its own says of fetching owner/name: huggingface_hub reads its settings when it is imported."""
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(folder / "hf"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    return run_ranks(fetch, 1, folder, fresh=True)[0]
+    return run_ranks(fetch_model, 1, folder, fresh=True)[0]
 
 
 @no_links
@@ -132,16 +116,6 @@ def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(
     source = find_source("owner/name")
     assert source.folder is not None and source.folder.samefile(folder), "the next run needs no network"
     assert local_folder(source, False, lambda _: None) == source.folder
-
-
-@no_links
-def test_a_tokenizer_is_fetched_without_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: str) -> None:
-    folder = Path(fetched(tmp_path, monkeypatch, hub, fetch_tokenizer)["folder"])
-    assert [path.name for path in folder.iterdir()] == ["tokenizer.json"]
-    assert not any("model.safetensors" in path and "resolve" in path for path in Hub.asked)
-    assert find_tokenizer_folder("owner/name").samefile(folder), "the next run needs no network"
-    found = fetched(tmp_path / "again", monkeypatch, "http://127.0.0.1:9", fetch_tokenizer)
-    assert "owner/name could not be downloaded" in found["cause"] and "Check the name" in found["next_step"]
 
 
 def test_a_model_with_nothing_but_pickles_is_refused_before_it_is_fetched(

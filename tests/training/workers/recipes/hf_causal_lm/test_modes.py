@@ -87,7 +87,6 @@ def train(rank: BareRank, way: str, variant: str, source: str = "llama", resumed
 
 
 def look(rank: BareRank, strategy: Strategy, model: nn.Module, data: Packing) -> dict[str, Any]:
-    """What evaluation and sampling say."""
     precision = Precision("fp32", CPU)
     evaluation = Evaluation(5, 5, 2, lambda indices: data.batch(indices, 3000), loss, precision)
     val_loss, _ = evaluation.measure(model, strategy)
@@ -99,7 +98,6 @@ def look(rank: BareRank, strategy: Strategy, model: nn.Module, data: Packing) ->
 
 
 def every_way(rank: BareRank) -> dict[str, Any]:
-    """All ways of training, and changes between them."""
     be_quiet(allow_download=False)
     found: dict[str, Any] = {"full": {way: train(rank, way, "full") for way in WAYS}}
     if rank.rank == 0:
@@ -117,7 +115,6 @@ def every_way(rank: BareRank) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What two ranks found."""
     folder = tmp_path_factory.mktemp("modes")
     for architecture in ("llama", "gpt2"):
         make_folder(folder / architecture, architecture)

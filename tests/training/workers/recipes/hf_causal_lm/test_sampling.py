@@ -27,7 +27,6 @@ def sampled(model: Any, temperature: float, *, keeps_past: bool) -> list[int]:
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen3"])
 def test_what_is_kept_changes_nothing(tmp_path: Path, architecture: str, temperature: float) -> None:
-    """After 32 tokens the window moves."""
     model: Any = make_model(tmp_path, architecture).eval()
     lengths: list[int] = []
     model.register_forward_pre_hook(

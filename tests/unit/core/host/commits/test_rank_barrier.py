@@ -1,4 +1,4 @@
-"""Ranks that wait for the host: committed together, merged, released; and which weights are the run's."""
+"""Ranks that wait for the host: committed together and merged; and which weights are the run's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from core.checkpoints.store import Checkpoint
 from core.host.commits.rank_barrier import ASK_AGAIN_S, Next, RankBarrier, next_action
-from core.protocol.messages import Merge, Merged, MergeDone, MergeReady, RankDone, StagedFile
+from core.protocol.messages import Merge, MergeDone, RankDone, StagedFile
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
 
@@ -24,8 +24,8 @@ def checkpoint(*names: str, diverged: tuple[int, ...] = ()) -> Checkpoint:
     return Checkpoint(7, FOLDER, 20, 0.0, 2, "independent", None, {}, files, (), diverged)
 
 
-def merged(round_: int, file: str) -> MergeDone:
-    return MergeDone(round_, 7, file, "average", {})
+def merged(file: str) -> MergeDone:
+    return MergeDone(7, file, "average", {})
 
 
 class Story:
@@ -60,33 +60,24 @@ def test_while_a_rank_trains_nothing_is_due() -> None:
     story = Story()
     story.done(0)
     assert story.barrier.step(100.0) == (Next.WAIT, "") and story.asked == 0
-    story.committed()
-    story.ranks[0].done, story.ranks[0].ready = None, MergeReady(1, 20)
-    assert story.barrier.step(101.0) == (Next.WAIT, "") and story.sent == []
 
 
 AT = {0: 20, 1: 30}
 ACTIONS = [
-    # who waits for a merge, merges at all, committing, holds all, merging, merged at, → what next
-    ((), False, True, False, False, None, Next.WAIT),
-    ((), False, False, False, False, None, Next.COMMIT),
-    ((), False, False, True, False, None, Next.FINISH),
-    ((), True, False, False, False, None, Next.COMMIT),
-    ((), True, False, True, False, None, Next.MERGE),
-    ((), True, False, True, True, None, Next.WAIT),
-    ((), True, False, True, False, AT, Next.FINISH),
-    ((), True, False, True, False, {0: 10, 1: 30}, Next.MERGE),
-    ((0, 1), True, False, False, False, None, Next.COMMIT),
-    ((0, 1), True, False, True, False, None, Next.MERGE),
-    ((0, 1), True, False, True, False, AT, Next.RELEASE),
-    ((0,), True, False, True, False, None, Next.MERGE),
-    ((0,), True, False, True, False, AT, Next.RELEASE),
+    # merges at all, committing, holds all, merging, merged at, → what next
+    (False, True, False, False, None, Next.WAIT),
+    (False, False, False, False, None, Next.COMMIT),
+    (False, False, True, False, None, Next.FINISH),
+    (True, False, False, False, None, Next.COMMIT),
+    (True, False, True, False, None, Next.MERGE),
+    (True, False, True, True, None, Next.WAIT),
+    (True, False, True, False, AT, Next.FINISH),
+    (True, False, True, False, {0: 10, 1: 30}, Next.MERGE),
 ]
 
 
-@pytest.mark.parametrize(("ready", "merges", "committing", "holds", "merging", "merged", "then"), ACTIONS)
+@pytest.mark.parametrize(("merges", "committing", "holds", "merging", "merged", "then"), ACTIONS)
 def test_what_is_due_when_ranks_wait(
-    ready: tuple[int, ...],
     merges: bool,
     committing: bool,
     holds: bool,
@@ -94,9 +85,7 @@ def test_what_is_due_when_ranks_wait(
     merged: dict[int, int] | None,
     then: Next,
 ) -> None:
-    found = next_action(
-        AT, ready, merges=merges, committing=committing, holds_all=holds, merging=merging, merged_steps=merged
-    )
+    found = next_action(AT, merges=merges, committing=committing, holds_all=holds, merging=merging, merged_steps=merged)
     assert found is then
 
 
@@ -118,27 +107,14 @@ def test_the_last_merge_comes_before_the_end() -> None:
     story.done(0, 1)
     story.committed()
     assert story.barrier.step(100.0) == (Next.MERGE, "merging")
-    assert story.sent == [(0, Merge(1, 7, str(FOLDER)))]
+    assert story.sent == [(0, Merge(7, str(FOLDER)))]
     assert story.barrier.step(101.0) == (Next.WAIT, "")
-    story.barrier.merge_done(story.ranks[1], merged(1, "merged.safetensors"))
-    story.barrier.merge_done(story.ranks[0], merged(1, "../merged.safetensors"))
+    story.barrier.merge_done(story.ranks[1], merged("merged.safetensors"))
+    story.barrier.merge_done(story.ranks[0], merged("../merged.safetensors"))
     assert story.barrier.step(102.0) == (Next.WAIT, ""), "only rank 0 merges, and only into the checkpoint"
-    story.barrier.merge_done(story.ranks[0], merged(1, "merged.safetensors"))
+    story.barrier.merge_done(story.ranks[0], merged("merged.safetensors"))
     assert story.barrier.step(103.0) == (Next.FINISH, "")
     assert story.barrier.model(None) == (FOLDER / "merged.safetensors",)
-
-
-def test_a_round_of_merging_releases_the_ranks_that_wait() -> None:
-    story = Story()
-    story.committed()
-    for rank in story.ranks:
-        rank.ready = MergeReady(5, 20)
-    story.barrier.step(100.0)
-    story.barrier.merge_done(story.ranks[0], merged(5, "merged.safetensors"))
-    assert story.barrier.step(101.0) == (Next.RELEASE, "")
-    told = Merged(5, str(FOLDER / "merged.safetensors"))
-    assert story.sent == [(0, Merge(5, 7, str(FOLDER))), (0, told), (1, told)]
-    assert all(rank.ready is None for rank in story.ranks)
 
 
 def test_a_program_of_its_own_has_saved_what_it_wanted() -> None:

@@ -15,7 +15,7 @@ from core.host.ranks import Rank
 from core.host.states import AttemptPhase
 from core.host.watches.hang_watch import HangResponse, HangWatch
 from core.host.watches.script_watches import OwnCopies
-from core.protocol.messages import MergeReady, RankDone
+from core.protocol.messages import RankDone
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
 
@@ -157,15 +157,10 @@ def test_a_script_that_reports_rarely_has_a_pace_of_its_own() -> None:
     assert len(story.hangs) == 1
 
 
-def test_who_has_not_begun_waits_or_is_done_is_not_silent() -> None:
+def test_who_has_not_begun_or_is_done_is_not_silent() -> None:
     story = Story()
     story.message(0, "ready")
     story.steps(1)
-    story.ranks[1].ready = MergeReady(1, 5)
-    story.wait(500)
-    story.ranks[1].ready = None  # merged
-    story.wait(59)
-    assert story.hangs == []
     story.ranks[1].done = RankDone(5, True)
     story.wait(500)
     assert story.hangs == []

@@ -62,7 +62,6 @@ def test_what_learning_took_goes_back_before_text_is_encoded(tmp_path: Path) -> 
 
 
 def source(asked: list[int], **options: Any) -> Any:
-    """A dataset whose text is asked for."""
 
     def texts(limit_bytes: int) -> Iterator[str]:
         asked.append(limit_bytes)

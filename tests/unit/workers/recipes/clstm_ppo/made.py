@@ -10,7 +10,6 @@ from workers.recipes.clstm_ppo.options import Options
 
 
 def options(**changes: Any) -> dict[str, Any]:
-    """The recipe's own fields, some of them changed."""
     return {spec.name: spec.default for spec in get_recipe("clstm_ppo").fields} | changes
 
 

@@ -18,7 +18,6 @@ def terms(*, fee: float, allow_short: bool) -> Options:
 
 
 def made_market() -> Market:
-    """Two files; the second has a gap."""
     first = PriceFile("a", tuple(100 * 1.01**n for n in range(200)), ((0, 200),), "1", 200, 0)
     second = PriceFile("b", tuple(50.0 + n % 3 for n in range(100)), ((0, 50), (50, 100)), "1", 100, 0)
     return make_market([first, second], held_out=0.25, window=4)

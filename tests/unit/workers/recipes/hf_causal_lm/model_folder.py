@@ -33,7 +33,6 @@ def write_tokenizer(path: Path, size: int) -> None:
 
 
 def write_model(folder: Path) -> Path:
-    """A tiny Llama."""
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
     write_weights(folder / "model.safetensors", SHAPES)
@@ -47,6 +46,5 @@ def only_pickle(folder: Path) -> None:
 
 
 def options(**changes: Any) -> Options:
-    """The recipe's fields, some of them changed."""
     defaults = {spec.name: spec.default for spec in get_recipe("hf_causal_lm").fields}
     return Options(**(defaults | changes))
