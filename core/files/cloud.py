@@ -27,18 +27,13 @@ def cloud_folder(path: Path, environment: Mapping[str, str] = os.environ) -> str
     return next((folder for folder in folders if folder and place.is_relative_to(PureWindowsPath(folder))), None)
 
 
-def is_placeholder(path: Path) -> bool:
-    """Whether only the name of a file is on this machine; False where that cannot be seen."""
+def count_placeholders(paths: Iterable[Path]) -> int:
+    """Counts files of which only the name is on this machine; never one that cannot be seen."""
+    return sum(map(_is_placeholder, paths))
+
+
+def _is_placeholder(path: Path) -> bool:
     try:
-        return is_not_here(getattr(path.stat(), "st_file_attributes", 0))
+        return bool(getattr(path.stat(), "st_file_attributes", 0) & _NOT_HERE)
     except (OSError, ValueError):
         return False
-
-
-def is_not_here(attributes: int) -> bool:
-    """As `is_placeholder`, by Windows' attributes of a file."""
-    return bool(attributes & _NOT_HERE)
-
-
-def count_placeholders(paths: Iterable[Path]) -> int:
-    return sum(map(is_placeholder, paths))

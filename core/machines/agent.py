@@ -80,11 +80,21 @@ class FileStore:
     def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
         """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
 
-        Two connections may send the same file at once: both write the same bytes at the same places.
+        Two connections may send the same file at once: both write the same bytes at the same places, and the first to
+        have all of them puts the file in place.
         """
         part, blob = self._part(digest), self.blob(digest)
-        if _size(blob) == size:
-            return {"size": size}
+        try:
+            if _size(blob) != size:
+                self._write(part, offset, blocks)
+            if _size(blob) != size and _size(part) == size:
+                self._finish(part, blob, digest)
+        except (OSError, Refusal):
+            if _size(blob) != size:  # else the other connection was faster
+                raise
+        return {"size": size}
+
+    def _write(self, part: Path, offset: int, blocks: Iterable[bytes]) -> None:
         if max(_size(part), 0) < offset:
             raise Refusal("A file changed", "The other machine has less of it than it had.", "Send it again.")
         with os.fdopen(os.open(str(part), _WRITE, 0o666), "wb") as file:
@@ -93,9 +103,6 @@ class FileStore:
                 file.write(block)
             file.flush()
             os.fsync(file.fileno())
-        if _size(blob) != size and _size(part) == size:
-            self._finish(part, blob, digest)
-        return {"size": size}
 
     def _finish(self, part: Path, blob: Path, digest: str) -> None:
         if _retried(lambda: sha256(part)) != digest:

@@ -256,7 +256,9 @@ class Session:
     def _hello(self) -> Hello:
         read = 0
         while read < _NOISE_BYTES:  # a shell's own greeting may come first
-            line = self._line()
+            line = cast(IO[bytes], self._ssh.stdout).readline(_NOISE_BYTES)
+            if not line:
+                raise self._broken()
             read += len(line)
             if agent.READY.encode() in line:
                 with contextlib.suppress(ParseError):  # it only has that word in it
@@ -267,13 +269,6 @@ class Session:
             f"{self.machine.name} printed {read:,} bytes before anything of ours.",
             "Keep its shell's start-up files quiet where there is no terminal.",
         )
-
-    def _line(self) -> bytes:
-        stdout = cast(IO[bytes], self._ssh.stdout)
-        line = stdout.readline(_NOISE_BYTES)
-        if not line:
-            raise self._broken()
-        return line
 
     def _check_python(self) -> None:
         version = self.hello.python
@@ -349,10 +344,8 @@ class Session:
 
     def _close_stdin(self) -> None:
         if self._ssh.stdin is not None:
-            try:
+            with contextlib.suppress(OSError):
                 self._ssh.stdin.close()
-            except OSError:
-                pass
 
     def _read_errors(self) -> None:
         stderr = cast(IO[bytes], self._ssh.stderr)

@@ -59,9 +59,8 @@ def _make_python(session: Session, wheels: str, report: Report) -> None:
     )
     constraints = f"{session.send_tree(own_code())}/{CONSTRAINTS.name}"
     source = ["--no-index", "--find-links", wheels] if wheels else []
-    small = [line for line in find_dependencies() if _name(line) in _SMALL] or list(_SMALL)
     source += ["--constraint", constraints] if CONSTRAINTS.is_file() else []
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *source, *small]
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *source, *_SMALL]
     _run(session, "Installing what Rankdeck needs", pip, report)
     session.ask({"op": "python_made"}, Done)
 
@@ -96,8 +95,3 @@ def _failed(machine: Machine, lines: list[str]) -> MachineError:
         title="The machine could not be set up",
         code=3,
     )
-
-
-def _name(requirement: str) -> str:
-    end = next((at for at, letter in enumerate(requirement) if letter in "<>=!~;[ "), len(requirement))
-    return requirement[:end].lower().replace("_", "-")

@@ -312,7 +312,7 @@ def test_a_checkpoint_is_fetched_through_a_cut(machine: SshServer, runs_dir: Pat
 
     with serving(find_machine("box")) as session, pytest.raises(UnreachableError) as broke:
         Fetching(session, copy, remote, cut).fetch(None)
-    assert "what has arrived is kept" in broke.value.next_step
+    assert "What has arrived is kept" in broke.value.next_step
     assert not (copy.checkpoints / "2" / "manifest.json").exists(), "half a checkpoint is none"
     with serving(find_machine("box")) as session:
         assert Fetching(session, copy, remote, lambda _: None).fetch(None) == (2, False)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from core.files.atomic import explain
-from core.files.cloud import CLOUD_ERRORS, cloud_folder, count_placeholders, is_not_here, is_placeholder
+from core.files.cloud import CLOUD_ERRORS, cloud_folder, count_placeholders
 
 
 def test_a_folder_below_onedrive_is_found() -> None:
@@ -22,23 +23,23 @@ def test_a_folder_below_onedrive_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("attributes", "missing"),
-    [(0x20, False), (0x80, False), (0x1020, True), (0x400020, True), (0x40020, True), (0x80020, False)],
+    [(0x20, 0), (0x80, 0), (0x1020, 1), (0x400020, 1), (0x40020, 1), (0x80020, 0)],
 )
-def test_attributes_say_whether_a_file_is_here(attributes: int, missing: bool) -> None:
+def test_attributes_say_whether_a_file_is_here(attributes: int, missing: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """0x80000 is FILE_ATTRIBUTE_PINNED: always kept on this device."""
-    assert is_not_here(attributes) is missing
+    monkeypatch.setattr(Path, "stat", lambda _: SimpleNamespace(st_file_attributes=attributes))
+    assert count_placeholders([Path("a.txt")]) == missing
 
 
 def test_a_common_file_is_no_placeholder(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"text")
-    assert not is_placeholder(path) and not is_placeholder(tmp_path / "missing")
-    assert count_placeholders([path]) == 0
+    assert count_placeholders([path, tmp_path / "missing"]) == 0
     if sys.platform == "win32":
         import ctypes
 
         if ctypes.WinDLL("kernel32").SetFileAttributesW(str(path), 0x1000) and path.stat().st_file_attributes & 0x1000:
-            assert is_placeholder(path)
+            assert count_placeholders([path]) == 1
 
 
 def test_a_file_that_onedrive_does_not_fetch_is_said() -> None:

@@ -71,6 +71,28 @@ def test_two_connections_send_the_same_file(store: FileStore) -> None:
     assert store.need([[DIGEST, len(DATA)]])["missing"] == {}
 
 
+def test_many_connections_send_the_same_files(store: FileStore) -> None:
+    files = [(hashlib.sha256(data).hexdigest(), data) for data in (bytes([n]) * 5000 for n in range(40))]
+    store.need([])
+    failed: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            for digest, data in files:
+                offset = store.need([[digest, 5000]])["missing"].get(digest)
+                if offset is not None:
+                    store.put(digest, 5000, offset, [data[offset : offset + 2000], data[offset + 2000 :]])
+        except (OSError, Refusal) as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == [] and store.need([[digest, 5000] for digest, _ in files])["missing"] == {}
+
+
 @pytest.mark.parametrize("path", ["", "/a", "../a", "a/../b", "a//b", "a\\b", "C:/x", "a/.", "a\0b"])
 def test_a_path_stays_in_its_folder(path: str) -> None:
     with pytest.raises(Refusal):
