@@ -16,7 +16,7 @@ from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
     from app.compare.compare_page import ComparePage
-    from app.compare.whole_run import Bins, RunReader
+    from app.compare.whole_run import RunReader
     from app.run_data.metrics_batch import MetricsBatch
     from app.run_data.run_series import RunSeries
     from app.settings import Settings
@@ -84,7 +84,6 @@ class CompareController(QObject):
         shown = self._shown = _Shown(page)
         page.close_requested.connect(self._window.show_home)
         page.refresh_requested.connect(lambda: self._read_new(shown))
-        page.columns_wanted.connect(lambda names: self._read_columns(shown, names))
         self._window.show_page(page)
         self._open(shown, list(folders))
 
@@ -115,24 +114,6 @@ class CompareController(QObject):
             self._timer.start(round(1000 * LIVE_S))
 
         self._start(shown, work, show, shown.page.show_failure)
-
-    def _read_columns(self, shown: _Shown, names: list[str]) -> None:
-        """Makes the bins of the columns that cards wait for, one name after the other."""
-        if shown.is_reading or shown.comparison is None or not self._is_current(shown):
-            return
-        from app.compare.whole_run import make_bins, take_bins
-
-        runs = [(run.series, run.ranks) for run in shown.page.runs]
-
-        def work() -> list[Bins]:
-            return [make_bins(series, names[:1], ranks) for series, ranks in runs]
-
-        def show(made: list[Bins]) -> None:
-            for bins in made:
-                take_bins(bins)
-            shown.page.draw_read()  # asks for the next one
-
-        self._start(shown, work, show)
 
     def _on_due(self) -> None:
         shown = self._shown

@@ -61,10 +61,6 @@ class ComparedCards(ChartCards):
     def show_heroes(self, heroes: tuple[Hero, ...]) -> None:
         self._named, self._columns = heroes, None
 
-    def unread(self) -> list[str]:
-        sources = (self.frames[key].chart.source for key in self.shown if key in self.frames)
-        return [source.name for source in sources if isinstance(source, RunOverlay) and not source.is_ready]
-
     def _find_cards(self) -> list[ChartCard] | None:
         columns = reported_columns(self._runs)
         if columns == self._columns:
@@ -79,7 +75,6 @@ class ComparedCards(ChartCards):
         return self.cards[key].unit
 
 
-READING: Final = "Reading…"
 LEAST_WIDTH: Final = 610
 # From which width on the smoothing slider has its label beside it.
 LABELLED_WIDTH: Final = 700
@@ -88,15 +83,10 @@ LEAST_TABLE: Final = 140
 
 
 class ComparePage(QWidget):
-    """The page for one comparison. It reads nothing: its controller gives it runs and their new points.
-
-    Signals:
-        columns_wanted: Columns that cards in sight wait for, as a list of names.
-    """
+    """The page for one comparison. It reads nothing: its controller gives it runs and their new points."""
 
     close_requested = Signal()
     refresh_requested = Signal()
-    columns_wanted = Signal(list)
 
     def __init__(self, count: int, smoothing: int, settings: Settings | None = None) -> None:
         super().__init__()
@@ -141,14 +131,6 @@ class ComparePage(QWidget):
         self.cards.grid.show_empty("")
         self.show_notes([f"{error.title.rstrip('.')}.", error.cause, error.next_step])
 
-    def draw_read(self) -> None:
-        """Draws the charts whose column is read by now, and asks for the next one."""
-        for chart in [chart for chart in self.charts() if chart.empty_text == READING]:
-            self._say_empty(chart)
-            if chart.empty_text != READING:
-                chart.refresh()
-        self._want_columns()
-
     def draw_new(self) -> None:
         self.cards.follow()
         for chart in self.charts():
@@ -158,9 +140,7 @@ class ComparePage(QWidget):
         if extent is not None:
             self.time_axis.set_extent(*extent)
         for chart in self.charts():
-            self._say_empty(chart)
             chart.draw_new()
-        self._want_columns()
 
     def charts(self) -> list[Chart]:
         return self.cards.charts()
@@ -253,27 +233,14 @@ class ComparePage(QWidget):
         }
         return texts[self.time_axis.name]()
 
-    def _say_empty(self, chart: Chart) -> None:
-        source = chart.source
-        waits = isinstance(source, RunOverlay) and not source.is_ready
-        chart.empty_text = READING if waits else NO_VALUES
-
-    def _want_columns(self) -> None:
-        names = self.cards.unread()
-        if names:
-            self.columns_wanted.emit(names)
-
     # --- what happens ------------------------------------------------------------------------------------
 
     def _on_card_made(self, frame: PlotFrame) -> None:
         frame.chart.where = self._where
-        self._say_empty(frame.chart)
+        frame.chart.empty_text = NO_VALUES
         source = frame.chart.source
-        if isinstance(source, RunOverlay):
-            if source.name in (LOSS, VAL_LOSS):
-                frame.chart.set_log(self.log_box.isChecked())
-            if not source.is_ready:
-                self.columns_wanted.emit([source.name])
+        if isinstance(source, RunOverlay) and source.name in (LOSS, VAL_LOSS):
+            frame.chart.set_log(self.log_box.isChecked())
 
     def _on_smoothing_changed(self, strength: int) -> None:
         self.options.smoothing = strength

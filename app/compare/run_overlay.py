@@ -10,7 +10,6 @@ import numpy as np
 from PySide6.QtGui import QPalette
 
 from app.charts.cards import Card
-from app.compare.whole_run import unread_columns
 from app.plots.curve_options import CurveOptions
 from app.plots.source import View
 from app.plots.traces import Trace, TraceChart, figure_text, rows_in
@@ -36,10 +35,6 @@ class OverlaidRun:
     def ranks(self) -> list[int]:
         """The drawn ranks: of very many, some."""
         return CurveOptions().offered(self.series)
-
-    def is_ready(self, column: str) -> bool:
-        """True if a column can be drawn at once."""
-        return not unread_columns(self.series, (column,), self.ranks)
 
     @property
     def short(self) -> str:
@@ -118,20 +113,16 @@ class RunOverlay(TraceChart):
     def rows(self, view: View) -> int:
         return max((rows_in(run.series.clock(), run.own_view(view)) for run in self._runs), default=0)
 
-    @property
-    def is_ready(self) -> bool:
-        return all(run.is_ready(self.name) for run in self._runs)
-
     def traces(self, palette: QPalette) -> list[Trace]:
         found: list[Trace] = []
         for place, run in enumerate(self._runs):
             groups = self._groups(run)
             if groups:
-                series = tuple(groups.values()) if run.is_ready(self.name) else ()
                 is_shared = not self._is_eval and run.series.is_shared(self.name, list(groups))
+                series, colour = tuple(groups.values()), rank_colour(place, palette)
                 found.append(
                     Trace(
-                        run.series, series, self._metric, run.short, rank_colour(place, palette), f"{RUN_KEY}{place}",
+                        run.series, series, self._metric, run.short, colour, f"{RUN_KEY}{place}",
                         figure_text(self._metric), run.label, self._is_eval, is_shared, is_sum=self._metric.is_rate,
                         stands_for=len(run.series.ranks()), place=run,
                     )

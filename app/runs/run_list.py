@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -37,7 +36,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class RunListModel(QAbstractListModel):
-    """Qt's view of the runs; selections stay on their run when the order changes.
+    """Qt's view of the runs.
 
     Signals:
         curve_wanted: A `RunRow` that is in sight and has no curve yet, or an old one.
@@ -181,18 +180,13 @@ class RunListModel(QAbstractListModel):
             self.curve_wanted.emit(row)
 
     def _arrange(self) -> None:
-        """Removes rows that went, inserts new ones, moves those that moved, and tells of those that changed."""
+        """Shows the rows that the filter lets through; a reset where they are others, or in another order."""
         wanted = [row for row in self._all if self._holds(row)]
-        if len(wanted) == len(self._rows) and all(map(operator.is_, wanted, self._rows)):
-            self.arranged.emit()
-            return
-        if not self._rows or not wanted:
-            self._replace(wanted)
+        if [row.path for row in wanted] != [row.path for row in self._rows]:
+            self.beginResetModel()
+            self._rows = wanted
+            self.endResetModel()
         else:
-            self._remove_all_but({row.path for row in wanted})
-            self._insert(wanted)
-            if [row.path for row in self._rows] != [row.path for row in wanted]:
-                self._reorder(wanted)
             for number, row in enumerate(wanted):
                 if self._rows[number] is not row and self._rows[number] != row:
                     self._rows[number] = row
@@ -207,55 +201,6 @@ class RunListModel(QAbstractListModel):
         if known is None or known[0] is not row:
             known = self._texts[row.path] = (row, row.record.searched_text)
         return all(term.holds(row.record, known[1]) for term in self._terms)
-
-    def _replace(self, wanted: list[RunRow]) -> None:
-        """Replaces all rows in one change."""
-        if self._rows:
-            self.beginRemoveRows(QModelIndex(), 0, len(self._rows) - 1)
-            self._rows = []
-            self.endRemoveRows()
-        if wanted:
-            self.beginInsertRows(QModelIndex(), 0, len(wanted) - 1)
-            self._rows = wanted
-            self.endInsertRows()
-
-    def _remove_all_but(self, wanted: set[Path]) -> None:
-        end = len(self._rows)
-        while end:  # from the end, each block of neighbours at once
-            if self._rows[end - 1].path in wanted:
-                end -= 1
-                continue
-            start = end - 1
-            while start and self._rows[start - 1].path not in wanted:
-                start -= 1
-            self.beginRemoveRows(QModelIndex(), start, end - 1)
-            del self._rows[start:end]
-            self.endRemoveRows()
-            end = start
-
-    def _insert(self, wanted: Sequence[RunRow]) -> None:
-        there = {row.path for row in self._rows}
-        start = 0
-        while start < len(wanted):
-            end = start
-            while end < len(wanted) and wanted[end].path not in there:
-                end += 1
-            if end > start:
-                at = min(start, len(self._rows))
-                self.beginInsertRows(QModelIndex(), at, at + end - start - 1)
-                self._rows[at:at] = wanted[start:end]
-                self.endInsertRows()
-            start = end + 1
-
-    def _reorder(self, wanted: Sequence[RunRow]) -> None:
-        self.layoutAboutToBeChanged.emit()
-        row_of = {row.path: number for number, row in enumerate(wanted)}
-        before = self.persistentIndexList()
-        after = [self.index(row_of[self._rows[index.row()].path]) for index in before]
-        kept = {row.path: row for row in self._rows}
-        self._rows = [kept[row.path] for row in wanted]
-        self.changePersistentIndexList(before, after)
-        self.layoutChanged.emit()
 
 
 class RunList(Feed):

@@ -33,10 +33,10 @@ class RunView(QListView):
         self._model = model
         self._is_model_changing = False
         self.rows_delegate = RunDelegate(self)
-        # Before the view: a row that goes takes its selection with it, which the user has not chosen.
-        model.rowsAboutToBeRemoved.connect(self._on_rows_leaving)
+        self._before: tuple[list[Path], int] = ([], 0)
+        model.modelAboutToBeReset.connect(self._on_reset_begun)
         self.setModel(model)
-        model.rowsRemoved.connect(self._on_rows_left)
+        model.modelReset.connect(self._on_reset)
         self.setAccessibleName("Runs")
         self.setItemDelegate(self.rows_delegate)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -90,11 +90,15 @@ class RunView(QListView):
             return True
         return super().event(event)
 
-    def _on_rows_leaving(self, *_: object) -> None:
-        self._is_model_changing = True
+    def _on_reset_begun(self) -> None:
+        self._before = [row.path for row in self.chosen_rows()], self.verticalScrollBar().value()
 
-    def _on_rows_left(self, *_: object) -> None:
-        self._is_model_changing = False
+    def _on_reset(self) -> None:
+        """Chooses the runs again that were chosen, wherever they stand now."""
+        paths, place = self._before
+        self.choose(paths)
+        self.doItemsLayout()
+        self.verticalScrollBar().setValue(place)
 
     def _on_selection_changed(self, *_: object) -> None:
         if not self._is_model_changing:

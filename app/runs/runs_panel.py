@@ -112,8 +112,7 @@ class RunsPanel(QWidget):
 
     def _connect(self) -> None:
         model, view = self._model, self.view
-        for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
-            changed.connect(self._on_rows_changed)
+        model.modelReset.connect(self._on_rows_changed)
         model.arranged.connect(self._show_foot)
         self.filter_line.changed.connect(self._on_filter_changed)
         self.filter_line.settings_wanted.connect(self.settings_wanted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,16 @@ from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QStackedWidget
 from pytestqt.qtbot import QtBot
 
-from app.compare.compare_page import READING, ComparePage
+from app.compare.compare_page import ComparePage
 from app.compare.run_overlay import OverlaidRun
-from app.compare.whole_run import RunReader, make_bins, take_bins
-from app.plots.chart import Chart
-from app.run_data.run_series import RunSeries
+from app.compare.whole_run import RunReader
 from app.settings import settings_in
 from core.compare.comparison import compare_runs
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.errors import RankdeckError
 from core.run_folder.store import RunStore
-from tests.helpers.synthetic_run import Shape, write_columns, write_lines
+from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -125,32 +122,6 @@ def test_the_crosshairs_table_counts_the_runs_that_have_no_room(tmp_path: Path, 
     page.time_axis.set_cursor(15.0)
     assert 1 <= len(chart.table.rows) < 8
     assert chart.table.geometry().bottom() <= chart.height()
-
-
-def test_long_columns_are_asked_for_when_their_card_is_seen(tmp_path: Path, qtbot: QtBot) -> None:
-    store = write_columns(tmp_path / "a", Shape(steps=70_000, ranks=1))
-    page = ComparePage(2, 8)
-    qtbot.addWidget(page)
-    page.resize(900, 500)
-    page.show()
-    wanted: list[str] = []
-    page.columns_wanted.connect(wanted.extend)
-    series = [RunReader(store).open(), RunSeries()]
-    page.show_runs(
-        compare_runs([store, RunStore(tmp_path / "b")]),
-        [OverlaidRun(*pair) for pair in zip(("a", "b"), series, strict=True)],
-    )
-    chart = page.charts()[0]
-    assert "loss" in wanted and chart.empty_text == READING and chart.layers == []
-    drawn: list[Chart] = []
-    for one in page.charts():
-        one.redrawn.connect(partial(drawn.append, one))
-    wanted.clear()
-    take_bins(make_bins(series[0], ["loss"], [0]))
-    page.draw_read()
-    assert chart.empty_text != READING and chart.layers
-    assert drawn == [chart], "no other one can show more than before"
-    assert wanted and "loss" not in wanted
 
 
 def test_a_renamed_run_has_its_new_name_in_legends(page: ComparePage) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from PySide6.QtGui import QPalette
 
 from app.charts.cards import Card
 from app.compare.run_overlay import OverlaidRun, RunOverlay, reported_columns
-from app.compare.whole_run import RunReader
 from app.plots.curve_options import CurveOptions
 from app.plots.drawing import Line, Points, Strokes
 from app.plots.source import View
@@ -19,7 +17,6 @@ from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.style.palette import rank_colour
-from tests.helpers.synthetic_run import Shape, write_columns
 
 pytestmark = pytest.mark.windows
 WHOLE = View("step", 1, 20)
@@ -130,18 +127,6 @@ def test_a_run_without_the_column_is_left_out() -> None:
     steps, evals = reported_columns(runs)
     assert {"loss", "reward", "tokens_per_s"} <= steps and "val_loss" in evals
     assert runs[3].extent("step") is None and runs[3].extent("time") is None
-
-
-def test_a_long_column_is_drawn_once_its_bins_are_made(tmp_path: Path) -> None:
-    run = OverlaidRun("long", RunReader(write_columns(tmp_path / "run", Shape(steps=70_000, ranks=1))).open())
-    view = View("step", 1, 70_000)
-    waiting = overlay("loss", runs=[run])
-    assert not waiting.is_ready
-    assert waiting.layers(view, 500, QPalette()) == [] and waiting.readings(view, QPalette()) == []
-    column = run.series.rank(0).columns["loss"]
-    column.take_bins(column.file_bins())
-    assert waiting.is_ready
-    assert len(waiting.layers(view, 500, QPalette())) == 2
 
 
 def test_a_short_run_beside_a_very_long_one_costs_little() -> None:

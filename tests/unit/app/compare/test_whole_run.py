@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.whole_run import RunReader, make_bins, take_bins, unread_columns
+from app.compare.whole_run import RunReader
 from core.metrics import columns
 from core.run_folder.store import RunStore
-from tests.helpers.synthetic_run import Shape, write_columns, write_lines
+from tests.helpers.synthetic_run import Shape, write_lines
 
 
 def add_step(store: RunStore, step: int, loss: float) -> None:
@@ -45,13 +45,3 @@ def test_a_run_that_is_gone_is_empty(tmp_path: Path) -> None:
     shutil.rmtree(store.dir)
     assert reader.read_new() == []
     assert reader.problem == "it was deleted while it was shown."
-
-
-def test_long_columns_are_made_ready_apart(tmp_path: Path) -> None:
-    store = write_columns(tmp_path / "run", Shape(steps=70_000))
-    run = RunReader(store).open()
-    assert unread_columns(run, ("step", "ts"), (0, 1)) == []
-    assert len(unread_columns(run, ("loss", "val_loss"), (0, 1))) == 2
-    take_bins(make_bins(run, ("loss",), (0, 1)))
-    assert unread_columns(run, ("loss", "val_loss"), (0, 1)) == []
-    assert unread_columns(run, ("lr", "nothing"), (0,)) != []
