@@ -87,13 +87,6 @@ def test_an_arrangement_belongs_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: R
         panel._data.close()
 
 
-def test_a_run_without_loss_has_no_blank_cards(tmp_path: Path, make_panel: Make) -> None:
-    panel = make_panel(write_steps(make_run(tmp_path / "run"), 30, reward=1.0))
-    assert panel.cards.shown == ["reward"]
-    assert [frame.title.text() for frame in panel.frames()] == ["Reward"]
-    assert not panel.loss.isVisible() and not panel.cards.grid.empty.isVisible()
-
-
 def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     tmp_path: Path, make_panel: Make, qtbot: QtBot
 ) -> None:

@@ -20,7 +20,6 @@ from app.plots.curve_options import MOST_RANKS
 from app.plots.drawing import Line, Points
 from app.run_data.metrics_batch import MetricsBatch
 from app.style.palette import plot_colours, rank_colour
-from core.machine.devices.names import RankNames
 from core.processes import identity
 from core.run_folder.store import RunStore
 from tests.helpers.event_counts import EventCounts
@@ -162,15 +161,6 @@ def test_what_a_person_zoomed_does_not_jump(make_panel: Make, run: RunStore, qtb
     assert chart.scale.high > 40
 
 
-def test_all_plots_zoom_together(panel: PlotsPanel, qtbot: QtBot) -> None:
-    turn(panel.cards.frame("throughput").chart, panel.cards.frame("throughput").chart.x_of(100), 3)
-    assert panel.time_axis.span < 300
-    for chart in panel.charts():
-        assert chart.view() == panel.loss.chart.view()
-    qtbot.keyClick(panel.loss.chart, Qt.Key.Key_F)
-    assert panel.time_axis.is_fitted
-
-
 def test_a_tall_drag_zooms_values_too(panel: PlotsPanel) -> None:
     chart = panel.loss.chart
     area, whole = chart.plot_area(), chart.scale
@@ -307,16 +297,6 @@ def differing_columns(one: QImage, other: QImage) -> list[int]:
     return [x for x in range(one.width()) if any(one.pixel(x, y) != other.pixel(x, y) for y in rows)]
 
 
-def test_step_and_time(panel: PlotsPanel) -> None:
-    panel.time_axis.show_range(100, 200)
-    panel.set_axis("time")
-    assert panel.time_axis.low == pytest.approx(START_S + 5, abs=0.1)
-    assert panel.axis_box.currentData() == "time"
-    assert panel.loss.chart.scale is not None
-    panel.set_axis("step")
-    assert panel.time_axis.low == pytest.approx(100, abs=1)
-
-
 def test_smoothing_logarithm_and_ranks(panel: PlotsPanel) -> None:
     chart = panel.loss.chart
     panel.smoothing.set_strength(250)
@@ -359,28 +339,6 @@ def test_nothing_is_drawn_while_hidden_or_minimised(make_panel: Make, run: RunSt
         come_back()
         qtbot.waitUntil(lambda rows=rows: panel.time_axis.high == rows)
         assert drawn.times == times + 1
-
-
-def test_nothing_is_drawn_when_nothing_changed(panel: PlotsPanel, qtbot: QtBot) -> None:
-    drawn: list[int] = []
-    panel.loss.chart.redrawn.connect(lambda: drawn.append(1))
-    qtbot.wait(150)
-    panel.loss.chart.grab()
-    assert drawn == []
-
-
-def test_the_readout_is_made_anew_with_new_points_and_not_when_the_view_moves(
-    make_panel: Make, run: RunStore, qtbot: QtBot
-) -> None:
-    panel = make_panel(run)
-    renewed: list[int] = []
-    panel.loss.chart.renewed.connect(lambda: renewed.append(1))
-    panel.time_axis.zoom(0.5)
-    panel.time_axis._leader.move_by_hand(0.1)
-    panel.loss.chart.grab()
-    assert renewed == []
-    append(run, 401, 450)
-    qtbot.waitUntil(lambda: bool(renewed))
 
 
 def test_charts_are_painted_for_new_points_of_their_own_only(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
@@ -573,32 +531,6 @@ def test_what_was_chosen_is_remembered(panel: PlotsPanel) -> None:
     assert panel.settings() == chosen
     panel.apply_settings({"smoothing_steps": "nonsense", "axis": "ts"})
     assert (panel.settings()["smoothing_steps"], panel.settings()["axis"]) == (50, "time")
-
-
-def test_devices_are_called_by_their_names(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
-    panel.show_names(RankNames((), {UUIDS[0]: "RTX 6000 Ada"}))
-    chart = panel.cards.frame("device/utilisation").chart
-    qtbot.waitUntil(lambda: chart.legend()[0].label == "RTX 6000 Ada")
-
-
-def test_every_metric_that_a_run_reports_has_a_card(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
-    usual, devices = ["loss", "throughput", "step_time", "lr"], ["device/utilisation", "device/memory"]
-    assert panel.cards.shown == [*usual, *devices]
-    append(run, 401, 420, my_score=0.5, loss_scale=65_536.0)
-    line = {"ts": START_S + 22, "event": "eval", "rank": 0, "attempt": 1, "step": 420, "val_loss": 1.0, "my_score": 0.7}
-    with run.metrics.open("ab") as file:
-        file.write(json.dumps(line).encode() + b"\n")
-    qtbot.waitUntil(lambda: panel.cards.shown == [*usual, "loss_scale", "my_score", "eval/my_score", *devices])
-    settle(qtbot, panel)
-    texts = {key: [r.text for r in panel.cards.frame(key).chart.readings()] for key in panel.cards.shown[4:-2]}
-    assert texts["loss_scale"] == ["65,536"] and texts["my_score"] == ["0.500"], "one line for what ranks share"
-    assert texts["eval/my_score"] == ["0.700"]
-    assert panel.cards.frame("eval/my_score").chart.accessibleName() == "My score (evaluation) plot"
-    panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
-    qtbot.waitUntil(lambda: panel.cards.shown == [*usual, *devices])
-    assert "my_score" not in panel.cards.frames
 
 
 def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make_panel: Make) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,12 +121,6 @@ def test_the_crosshairs_table_counts_the_runs_that_have_no_room(tmp_path: Path, 
     page.time_axis.set_cursor(15.0)
     assert 1 <= len(chart.table.rows) < 8
     assert chart.table.geometry().bottom() <= chart.height()
-
-
-def test_a_renamed_run_has_its_new_name_in_legends(page: ComparePage) -> None:
-    page.show_comparison(replace(page.table.model.comparison, labels=("new", "b")))
-    assert page.charts()[0].legend()[0].label == "new"
-    assert page.table.model.headerData(1, Qt.Orientation.Horizontal) == "new"
 
 
 def test_the_table_is_copied_as_it_is_shown(page: ComparePage, qtbot: QtBot) -> None:

@@ -42,13 +42,6 @@ def test_gaps_stay_empty_and_columns_without_a_bin_are_filled() -> None:
     assert filled(raster).any(axis=0).tolist() == [True, True, True, False, False, False, False, True]
 
 
-def test_a_gap_that_begins_in_the_column_of_a_bin_stays_empty() -> None:
-    raster = Raster(8, 10)
-    x, y = np.array([0.5, 2.5, 2.5, 6.5, 7.5]), np.array([3.0, 3, np.nan, 3, 5])  # as at a pause of the run
-    raster.stroke(x, y, y + 1, BLUE)
-    assert filled(raster).any(axis=0).tolist() == [True, True, True, False, False, False, True, True]
-
-
 def test_what_lies_outside_is_cut_off() -> None:
     raster = Raster(4, 10)
     raster.stroke(np.array([-50.0, 0.5, 1.5, 900.0]), np.array([-99.0, 2, 2, 5]), np.array([-98.0, 3, 3, 1e9]), BLUE)

@@ -116,16 +116,6 @@ def test_an_empty_run_can_be_switched_too() -> None:
     assert axis.span > 0
 
 
-def test_the_cursor_tells_of_moves_only(qtbot: QtBot) -> None:
-    axis = TimeAxis()
-    moves: list[float | None] = []
-    axis.cursor_changed.connect(lambda: moves.append(axis.cursor))
-    for value in (5.0, 5.0, 6.0, None, None):
-        axis.set_cursor(value)
-    assert moves == [5.0, 6.0, None]
-    assert qtbot is not None
-
-
 def counted(*epochs: float, every: float = 64.0) -> RunSeries:
     run, steps = RunSeries(), np.arange(1.0, len(epochs) + 1)
     run.groups["rank0"] = Series()

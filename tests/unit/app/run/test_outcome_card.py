@@ -64,16 +64,6 @@ def test_a_finished_run_is_a_line_that_says_where_its_model_is(window: QWidget) 
     assert card.isVisible() and card.line.isHidden()
 
 
-def test_the_line_is_as_high_whatever_it_says(window: QWidget) -> None:
-    card = card_in(window, 560)
-    height = card.line.height()
-    for folder in ("/runs/a", "/runs/" + "a" * 400):
-        card.show_outcome(DONE, "failed")
-        card.show_model(ModelFile("model.safetensors", folder, 3_400_000))
-        QApplication.processEvents()
-        assert card.line.height() == height and card.line.rect().contains(card.line.copy_path.geometry())
-
-
 def test_the_line_takes_the_place_of_the_progress(window: QWidget) -> None:
     card, actions = card_in(window), Actions(window)
     header = RunHeader(actions, QMenu(window), QMenu(window), window)

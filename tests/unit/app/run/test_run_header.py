@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
@@ -45,16 +45,6 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     assert len(places) == 1
     assert header.rest.geometry().right() < header.rest.parentWidget().width()
     assert header.steps.text() == "99,999 / 100,000" and "10 m 00 s left" in header.rest.full_text
-
-
-def test_steps_reach_the_right_edge_of_the_figures(qtbot: QtBot) -> None:
-    header = header_of(qtbot)
-    header.show_summary(RunSummary("stopped", step=20, total_steps=100))
-    header.show_figures([HeroFigure("Loss", "2.1")])
-    QApplication.processEvents()
-    right = header.steps.mapTo(header, header.steps.rect().topRight()).x()
-    assert header.steps.alignment() & Qt.AlignmentFlag.AlignRight
-    assert right == header.heroes.mapTo(header, header.heroes.rect().topRight()).x()
 
 
 def test_figures_that_run_ask_for_no_new_layout(qtbot: QtBot) -> None:
@@ -103,12 +93,6 @@ def test_only_what_can_be_done_now_is_offered(qtbot: QtBot) -> None:
         "training": ["stop"], "stopping": ["stop"], "stopped": ["resume"], "finished": ["resume"],
         "failed": ["primary"], "interrupted": ["primary"],
     }  # fmt: skip
-
-
-def test_the_state_is_a_sign_and_a_word(qtbot: QtBot) -> None:
-    header = header_of(qtbot)
-    header.show_summary(RunSummary("training"))
-    assert header.state.text() == "Training" and not header._icon.pixmap().isNull()
 
 
 def test_a_tile_says_its_figure_to_screen_readers(qtbot: QtBot) -> None:

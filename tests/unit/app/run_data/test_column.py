@@ -51,14 +51,6 @@ def test_bins_of_a_file_are_made_apart_and_taken_later(tmp_path: Path, change: s
     np.testing.assert_array_equal(column.pyramid.level(0)[:2], summarise(values[:whole], BIN)[:2])
 
 
-@pytest.mark.parametrize("at_a_time", [1, 17, CHUNK_ROWS - 1])
-def test_rows_that_come_bit_by_bit_stay_as_they_are(at_a_time: int) -> None:
-    values, column = np.arange(CHUNK_ROWS + 100.0), Column()
-    for start in range(0, len(values), at_a_time):
-        column.append(values[start : start + at_a_time])
-    np.testing.assert_array_equal(column.read(0, len(values)), values)
-
-
 def test_a_late_name_has_gaps_before_it() -> None:
     column = Column(missing=BIN * 3 + 10)
     column.append(np.ones(BIN))

@@ -253,14 +253,6 @@ def test_a_folder_that_cannot_be_written_changes_nothing(store: RunStore) -> Non
         store.columns.chmod(stat.S_IRWXU)
 
 
-def test_a_full_disk_changes_nothing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (store.columns / NAME).read_bytes()
-    monkeypatch.setattr("core.files.atomic.os.open", _refuse)
-    keep(store.columns, b"something else")
-    assert (store.columns / NAME).read_bytes() == before
-    assert {path.name for path in store.columns.glob(".*")} == set()
-
-
 def _refuse(*_: object, **__: object) -> int:
     raise OSError(28, "No space left on device")
 

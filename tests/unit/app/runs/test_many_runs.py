@@ -61,17 +61,6 @@ def test_all_are_listed_found_and_chosen(many: Path, qtbot: QtBot) -> None:
     assert panel.totals.full_text == "1000 selected" and not panel.compare.isEnabled()
 
 
-def test_runs_are_filtered_by_their_settings(tmp_path: Path, qtbot: QtBot) -> None:
-    make_many_runs(tmp_path, 100)
-    scanner = RunScanner(tmp_path)
-    scanner.wants_settings = True
-    while not scanner.has_settings:
-        rows = scanner.scan()
-    panel = shown(qtbot, rows)
-    panel.filter.setText("lr>5e-4 state:finished")
-    assert panel.view.model().rowCount() == sum(number % 3 == 0 and number % 4 in (2, 3) for number in range(100))
-
-
 def test_only_rows_in_sight_ask_for_curves(many: Path, qtbot: QtBot) -> None:
     panel = shown(qtbot, [])
     model = panel.view.model()

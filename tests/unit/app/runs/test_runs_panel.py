@@ -232,10 +232,6 @@ def test_the_next_run_is_the_nearest(panel: RunsPanel, runs: Path, going: str, s
     assert panel.next_run([runs / name for name in going.split()]) == runs / shown
 
 
-def test_no_run_is_left(panel: RunsPanel, runs: Path) -> None:
-    assert panel.next_run([runs / name for name in ("live", "failed", "ppo", "old")]) is None
-
-
 def test_a_row_shows_its_curve_and_its_value(panel: RunsPanel) -> None:
     model = panel.view.model()
     assert isinstance(model, RunListModel)

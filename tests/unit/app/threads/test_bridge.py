@@ -35,18 +35,6 @@ def test_items_arrive_in_order_on_the_gui_thread(qtbot: QtBot) -> None:
     mailbox.close()
 
 
-def test_one_round_for_what_lies_there(qtbot: QtBot) -> None:
-    mailbox = Mailbox()
-    rounds: list[int] = []
-    got: list[int] = []
-    mailbox.delivered.connect(got.append)
-    mailbox.drained.connect(lambda: rounds.append(len(got)))
-    put_all(mailbox, range(10))
-    qtbot.waitUntil(lambda: bool(rounds))
-    assert rounds == [10]
-    mailbox.close()
-
-
 def test_a_slow_receiver_gets_its_items_in_several_rounds(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bridge, "DRAIN_BUDGET_S", 0.001)
     mailbox = Mailbox()
@@ -57,16 +45,6 @@ def test_a_slow_receiver_gets_its_items_in_several_rounds(qtbot: QtBot, monkeypa
     put_all(mailbox, range(5))
     qtbot.waitUntil(lambda: len(got) == 5)
     assert rounds[0] == 1
-    mailbox.close()
-
-
-def test_an_idle_mailbox_has_no_timer(qtbot: QtBot) -> None:
-    mailbox = Mailbox()
-    with qtbot.waitSignal(mailbox.drained):
-        mailbox.put(1)
-    assert not mailbox._timer.isActive()
-    with qtbot.waitSignal(mailbox.drained):
-        mailbox.put(2)
     mailbox.close()
 
 
