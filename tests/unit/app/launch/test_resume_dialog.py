@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,12 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows, pytest.mark.usefixtures("che
 DDP = {"mode": "ddp"}
 
 
-def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
-    """Stands for the controller: answers each request at once."""
+def opened(
+    runs_dir: Path, qtbot: QtBot, mode: Mapping[str, str] = DDP, *places: TrainingPlace, is_shown: bool = False
+) -> ResumeDialog:
+    """The dialog on a folder of runs, with its requests answered at once as by the controller."""
+    dialog = ResumeDialog(list_runs(runs_dir), mode, places or (TrainingPlace(),))
+    qtbot.addWidget(dialog)
 
     def answer(text: str, changes: dict[str, object], _machine: str) -> None:
         try:
@@ -41,6 +46,9 @@ def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
             dialog.show_error(error)
 
     dialog.plan_requested.connect(answer)
+    if is_shown:
+        dialog.show()
+    return dialog
 
 
 def pick(box: QComboBox, row: int) -> None:
@@ -59,10 +67,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     store = make_run(place, runs_dir=runs_dir)
     live = make_run(place, "training", runs_dir=runs_dir)
     live.write_state(live.stored_state().replace(host=identity.own()))
-    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.show()
+    dialog = opened(runs_dir, qtbot, DDP, TrainingPlace("", (), ["cpu:1"]), is_shown=True)
     assert dialog.form.run.count() == 1, "a live run cannot be resumed"
     assert not dialog.go.isEnabled() and "Choose a run first" in dialog.go.toolTip()
     dialog.choose(str(store.dir))
@@ -81,9 +86,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
 
 def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, checkpoints=3, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot, DDP, TrainingPlace("", (), ["cpu:1"]))
     assert not dialog.form.checkpoint.isEnabled()
     dialog.choose(str(store.dir))
     offered = [dialog.form.checkpoint.itemText(row) for row in range(dialog.form.checkpoint.count())]
@@ -99,24 +102,9 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
     assert dialog.form.asked()[1] == {}
 
 
-def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
-    store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:2"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.choose(str(store.dir))
-    assert dialog.go.isEnabled()
-    qtbot.keyClicks(dialog.form.steps, "250")
-    assert not dialog.go.isEnabled()
-    qtbot.waitUntil(dialog.go.isEnabled)
-    assert "step 250" in dialog.message.text()
-
-
 def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:2"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot, DDP, TrainingPlace("", (), ["cpu:2"]))
     store.ledger.write_text("{", encoding="utf-8")
     dialog.choose(str(store.dir))
     assert dialog.notice.title and "chunk_tracker_state.json" in dialog.notice.text
@@ -130,9 +118,7 @@ def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtb
 
 def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog([], DDP, [TrainingPlace("", (), ["cpu:2"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot)
     dialog.choose(str(store.ledger))
     assert dialog.go.isEnabled() and store.dir.name in dialog.message.text()
     dialog.show_busy()
@@ -143,9 +129,7 @@ def test_the_mode_of_new_run_can_be_chosen_and_the_plan_follows(place: Path, run
     store = make_run(place, runs_dir=runs_dir)
     texts = {"zero_stage": "2", "zero_engine": "torch", "offload_optimizer": "false"}
     chosen = mode_changes(Draft(mode="zero", mode_fields=texts))
-    dialog = ResumeDialog(list_runs(runs_dir), chosen, [TrainingPlace("", (), ["cpu:2"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot, chosen, TrainingPlace("", (), ["cpu:2"]))
     dialog.choose(str(store.dir))
     assert dialog.form.mode.itemText(1) == "as in New run: ZeRO, stage 2" and "Devices: DDP on" in dialog.message.text()
     pick(dialog.form.mode, 1)
@@ -163,9 +147,7 @@ def test_how_and_how_often_ranks_meet_comes_from_new_run_too(place: Path, runs_d
     draft = Draft(
         mode="independent", mode_fields={"sync_every": "50"}, fields={"sync_method": "diloco", "outer_lr": "0.5"}
     )
-    dialog = ResumeDialog(list_runs(runs_dir), mode_changes(draft), [TrainingPlace("", (), ["cpu:2"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot, mode_changes(draft), TrainingPlace("", (), ["cpu:2"]))
     dialog.choose(str(store.dir))
     pick(dialog.form.mode, 1)
     qtbot.waitUntil(dialog.go.isEnabled)
@@ -181,9 +163,7 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     store = make_run(place, runs_dir=runs_dir)
     available = [Device(f"cpu:{n}", "cpu", n, "Xeon") for n in range(2)]
     available.append(Device("GPU-a", "cuda", 0, "NVIDIA GeForce RTX 4090"))
-    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", available, ["cpux2"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot, DDP, TrainingPlace("", available, ["cpux2"]))
     dialog.choose(str(store.dir))
     devices = [dialog.form.devices.itemText(row) for row in range(dialog.form.devices.count())]
     assert devices == [
@@ -204,20 +184,6 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     assert "Devices: CPU 0 alone; it was DDP on CPU 0, CPU 1." in dialog.message.text()
 
 
-def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
-    store = make_run(place, runs_dir=runs_dir, mode="independent")
-    dialog = ResumeDialog(list_runs(runs_dir), mode_changes(Draft(mode="zero")), [TrainingPlace("", (), ["cpu:1"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    pick(dialog.form.mode, 1)
-    pick(dialog.form.devices, 1)
-    dialog.choose(str(store.dir))
-    assert "the copy of CPU 0" in dialog.message.text() and "is missing from these weights" in dialog.message.text(), (
-        dialog.notice.text
-    )
-    assert "Devices: CPU 0 alone" in dialog.message.text()
-
-
 def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, place: Path) -> None:
     recipe = place / "elsewhere" / "theirs"
     recipe.mkdir(parents=True)
@@ -226,10 +192,7 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     (recipe / "train.py").write_text("raise SystemExit\n", encoding="utf-8")
     theirs = make_run(place, recipe=str(recipe), options={})
     ours = make_run(place)
-    dialog = ResumeDialog(list_runs(place), DDP)
-    qtbot.addWidget(dialog)
-    answered(dialog, place)
-    dialog.show()
+    dialog = opened(place, qtbot, is_shown=True)
     dialog.choose(str(theirs.dir))
     assert f"uses the recipe code in {recipe.resolve()}. It runs with your permissions." in dialog.message.text()
     assert dialog.form.trust.isVisible() and not dialog.go.isEnabled()
@@ -249,10 +212,7 @@ def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, run
     done = make_run(place, "finished", runs_dir=runs_dir)
     done.write_state(done.stored_state().replace(total_steps=20))
     stopped = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), DDP)
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.show()
+    dialog = opened(runs_dir, qtbot, is_shown=True)
     dialog.choose(str(done.dir))
     steps = dialog.form.steps
     assert steps.text() == "40" and steps.selectedText() == "40" and dialog.focusWidget() is steps
@@ -268,9 +228,7 @@ def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, run
 
 def test_how_the_learning_rate_continues_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, "finished", runs_dir=runs_dir, lr_rule={"peak": 2e-3, "warmup_steps": 5})
-    dialog = ResumeDialog(list_runs(runs_dir), DDP)
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
+    dialog = opened(runs_dir, qtbot)
     dialog.choose(str(store.dir))
     assert "Learning rate: 0.0002 now, 0.0002 at step 21" in dialog.message.text()
     pick(dialog.form.schedule, dialog.form.schedule.findData("replan"))
@@ -283,10 +241,7 @@ def test_how_the_learning_rate_continues_can_be_chosen(place: Path, runs_dir: Pa
 
 def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, checkpoints=2)
-    dialog = ResumeDialog(list_runs(runs_dir), DDP)
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.show()
+    dialog = opened(runs_dir, qtbot, is_shown=True)
     dialog.choose(str(store.dir))
     dialog.form.run.setFocus()
     passed = []
@@ -307,10 +262,7 @@ def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, q
 
 def test_the_dataset_is_asked_for_only_where_it_is_needed(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), DDP)
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.show()
+    dialog = opened(runs_dir, qtbot, is_shown=True)
     dialog.choose(str(store.dir))
     assert not dialog.form.data.isVisible()
     (place / "text.txt").rename(place / "moved.txt")
@@ -339,15 +291,6 @@ def test_a_state_file_is_looked_for_where_the_last_one_was(
     assert began == [str(place), str(place / "there")] and chosen.args == [str(place / "there")]
 
 
-def test_a_long_name_wraps(qtbot: QtBot) -> None:
-    dialog = ResumeDialog([], DDP)
-    qtbot.addWidget(dialog)
-    dialog.show()
-    dialog.message.setPlainText("Continues " + "a" * 300)
-    bar = dialog.message.horizontalScrollBar()
-    assert bar.maximum() == 0
-
-
 def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,10 +313,7 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
 
 def test_a_run_of_several_machines_resumes_on_this_computer(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, nodes="2")
-    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.show()
+    dialog = opened(runs_dir, qtbot, DDP, TrainingPlace("", (), ["cpu:1"]))
     dialog.choose(str(store.dir))
     with qtbot.waitSignal(dialog.resume_requested) as alone:
         dialog.go.click()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.draft.draft import Draft, check_draft, draft_from_config
@@ -46,12 +46,6 @@ def choose(row: FieldRow, value: str) -> None:
 
 def uuids(panel: NewRunSheet) -> list[str]:
     return [device.uuid for device in panel.devices.selected()]
-
-
-def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel: NewRunSheet) -> None:
-    panel.set_draft(Draft(devices=("GPU-b",)))
-    panel.devices.set_devices([A, B], None)
-    assert uuids(panel) == ["GPU-b"]
 
 
 def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: NewRunSheet) -> None:
@@ -158,24 +152,6 @@ def test_variables_are_typed_one_a_line(panel: NewRunSheet) -> None:
     assert "MASTER_PORT cannot be set" in row.problem.text()
 
 
-def test_low_level_settings_are_rows_of_the_form(panel: NewRunSheet) -> None:
-    chosen = {"backend": "gloo", "collective_timeout_s": "60", "find_unused_parameters": "true"}
-    cuda = Platform("linux", "2.13.0+cu128", "12.8", 8)
-    chosen |= {"broadcast_buffers": "false", "cudnn_benchmark": "true", "expandable_segments": "true"}
-    panel.devices.set_devices([A, B], None)
-    panel.mode.radios["ddp"].click()
-    for name, text in chosen.items():
-        panel.set_field(name, text)
-    config = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], cuda).config
-    assert config is not None
-    assert (config.backend, config.collective_timeout_s, config.find_unused_parameters) == ("gloo", 60.0, True)
-    assert (config.broadcast_buffers, config.cudnn_benchmark, config.expandable_segments) == (False, True, True)
-    panel.set_field("backend", "nccl")
-    windows = Platform("windows", "2.13.0+cu128", "12.8", 8)
-    problem = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], windows).problems["backend"]
-    assert "under Linux only" in problem.cause
-
-
 def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     panel.show()
     unfold(panel.form)
@@ -193,20 +169,6 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
     panel.mode.set_options(ModeOptions(Mode.DDP, 1))
     assert shown() == set()
-
-
-def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> None:
-    panel.resize(360, 600)
-    panel.show()
-    panel.mode.set_options(ModeOptions(Mode.INDEPENDENT, 2))
-    unfold(panel.form)
-    scroll = panel.findChild(QScrollArea)
-    assert isinstance(scroll, QScrollArea)
-    QGuiApplication.processEvents()
-    content = scroll.widget()
-    assert content is not None and content.minimumSizeHint().width() <= scroll.viewport().width(), (
-        "something would be cut off"
-    )
 
 
 def test_the_recommended_mode_is_shown_until_one_is_picked(panel: NewRunSheet) -> None:
@@ -228,15 +190,6 @@ def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel
     assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
     choose(panel.mode.merging.rows["merge_policy"], "average")
     assert panel.mode._average_warning.isVisible() and panel.draft().mode_fields["merge_policy"] == "average"
-
-
-def test_a_problem_under_more_unfolds_it(panel: NewRunSheet) -> None:
-    assert not panel.form.more.isChecked()
-    panel.problems.show({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
-    assert panel.form.more.isChecked()
-    assert panel.form.rows["seed"].problem.text() == "✕ -1 is below 0. Give more."
-    panel.problems.show({})
-    assert panel.form.rows["seed"].problem.isHidden()
 
 
 def test_a_refused_start_brings_its_field_into_sight(panel: NewRunSheet, qtbot: QtBot) -> None:
@@ -290,17 +243,6 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: NewRunSh
     panel.summary.show_checked(wrong, None)
     assert "Fix 1 setting to start" in panel.summary.fix.text() and not panel.summary.copy.isEnabled()
     assert "Fix the marked" in panel.summary.copy.toolTip()
-
-
-def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: NewRunSheet, qtbot: QtBot) -> None:
-    panel.show()
-    qtbot.waitExposed(panel)
-    panel.activateWindow()
-    wrong = check_draft(Draft(fields={"weight_decay": "x", "lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
-    panel.show_checked(wrong)
-    panel.summary.show_checked(wrong, None)
-    panel.summary.fix.click()
-    qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.rows["lr"].editor)
 
 
 def test_a_deepspeed_file_replaces_rankdecks_settings(panel: NewRunSheet, qtbot: QtBot, tmp_path: Path) -> None:

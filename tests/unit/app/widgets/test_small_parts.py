@@ -6,19 +6,29 @@ import gc
 import itertools
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QListView, QSizePolicy, QStyle, QStyleOptionToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QLabel,
+    QListView,
+    QStyle,
+    QStyleOptionToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.form.field_row import FieldRow
 from app.style.icons import ICON_DIR, app_icon, icon
 from app.style.theme import Theme
 from app.style.tones import is_dark, muted, tone
-from app.widgets.build import lay_column, lay_row
+from app.widgets.build import lay_column
+from app.widgets.dialog import FRAME, set_first_size
 from app.widgets.disclosure import Disclosure
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.notice_bar import NoticeBar, Step
+from app.widgets.page import LEAST_WIDTH, Page
 from app.widgets.ruled_splitter import RuledSplitter
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import UsageError
@@ -178,14 +188,21 @@ def test_a_splitter_outlives_garbage_collection(qtbot: QtBot) -> None:
     assert page.findChild(RuledSplitter) is not None
 
 
-def test_an_elided_label_grows_again(qtbot: QtBot) -> None:
-    page, label = QWidget(), ElidedLabel()
+def test_escape_closes_it_and_nothing_else_does(qtbot: QtBot) -> None:
+    page = Page()
     qtbot.addWidget(page)
-    label.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-    lay_row(page, label, None)
-    page.resize(60, 30)
-    page.show()
-    label.set_full_text("Finished in 34 s.")
-    qtbot.waitUntil(lambda: label.text() != label.full_text)
-    page.resize(600, 30)
-    qtbot.waitUntil(lambda: label.text() == label.full_text)
+    assert page.minimumSizeHint().width() == LEAST_WIDTH
+    with qtbot.assertNotEmitted(page.close_requested):
+        qtbot.keyClick(page, Qt.Key.Key_F5)
+    with qtbot.waitSignal(page.close_requested):
+        qtbot.keyClick(page, Qt.Key.Key_Escape)
+
+
+def test_a_dialog_is_no_larger_than_its_screen(qtbot: QtBot) -> None:
+    dialog = QDialog()
+    qtbot.addWidget(dialog)
+    set_first_size(dialog, 300, 200)
+    assert dialog.size() == QSize(300, 200)
+    set_first_size(dialog, 100_000, 100_000)
+    room = dialog.screen().availableSize()
+    assert dialog.size() == QSize(room.width(), room.height() - FRAME)
