@@ -98,7 +98,7 @@ def training(studio: Studio) -> None:
     studio.theme.set_dark(True)
     scene(studio, "training-dark")
     studio.theme.set_dark(False)
-    menu = studio.rankdeck.notifications.outside._tray.menu
+    menu = studio.rankdeck.notifications.tray._menu
     if menu is not None:
         menu.popup(window.mapToGlobal(window.rect().center()))
         scene(studio, "tray-menu", menu)
