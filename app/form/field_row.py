@@ -145,7 +145,7 @@ class FieldRow(QObject):
         super().__init__(parent)
         self.spec = spec
         self.default = text_of(spec, spec.default)
-        self._applies, self._is_found = True, True
+        self.applies, self._is_found = True, True
         self._reason = self._placeholder = ""
         self.label = QLabel(spec.label, parent)
         self.label.setContentsMargins(0, 0, 8, 0)
@@ -269,11 +269,7 @@ class FieldRow(QObject):
 
     @property
     def is_shown(self) -> bool:
-        return self._applies and self._is_found
-
-    @property
-    def applies(self) -> bool:
-        return self._applies
+        return self.applies and self._is_found
 
     def _means_default(self, text: str) -> bool:
         if text == self.default or self.spec.type not in ("int", "float"):
@@ -289,7 +285,7 @@ class FieldRow(QObject):
         self.editor.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_visible(self, shown: bool) -> None:
-        self._applies = shown
+        self.applies = shown
         self._show()
 
     def search(self, query: str) -> bool:

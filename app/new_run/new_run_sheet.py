@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction, QHideEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.devices.device_picker import BalanceCard, DevicePicker
 from app.draft.draft import CheckedDraft, Draft
@@ -161,25 +161,9 @@ class NewRunSheet(QWidget):
             self.drafts[draft.recipe] = draft
 
     def _lay_out(self) -> None:
-        content = QWidget()
-        column = QVBoxLayout(content)
-        column.setContentsMargins(0, 0, 0, 16)
-        column.setSpacing(4)
-        _heading(column, "What")
-        column.addWidget(self.what)
-        _heading(column, "Where")
-        column.addLayout(
-            lay_column(None, self.devices, self.machines, self.balance, spacing=8, margins=(MARGIN, 0, 0, 4))
-        )
-        column.addWidget(self.mode)
-        column.addWidget(self.form.where)
-        _heading(column, "How")
-        column.addWidget(self.form)
-        column.addStretch(1)
-        self._scroll = scroll = scrolled(content)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        _keep_width(scroll, column)
+        where = lay_column(None, self.devices, self.machines, self.balance, spacing=8, margins=(MARGIN, 0, 0, 4))
+        parts = {"What": (self.what,), "Where": (where, self.mode, self.form.where), "How": (self.form,)}
+        self._scroll = scroll = _scrolled_groups(parts)
         lay_column(self, self.header, scroll, self.summary, grow=scroll)
         self.notice = FloatingNotice(scroll)
         self.setMinimumWidth(MIN_WIDTH)
@@ -351,10 +335,22 @@ class NewRunSheet(QWidget):
             self.set_draft(self.drafts.get(recipe.name, fresh), keep_devices=True)
 
 
-def _heading(column: QVBoxLayout, title: str) -> None:
-    label = bold_label(title)
-    label.setContentsMargins(MARGIN, 12 if column.count() else 0, 0, 4)
-    column.addWidget(label)
+def _scrolled_groups(groups: Mapping[str, Sequence[QWidget | QLayout]]) -> QScrollArea:
+    """Groups of parts under their headings, in a column that scrolls."""
+    content = QWidget()
+    column = lay_column(content, spacing=4)
+    for title, parts in groups.items():
+        label = bold_label(title)
+        label.setContentsMargins(MARGIN, 12 if column.count() else 0, 0, 4)
+        column.addWidget(label)
+        for part in parts:
+            column.addWidget(part) if isinstance(part, QWidget) else column.addLayout(part)
+    column.addStretch(1)
+    scroll = scrolled(content)
+    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    _keep_width(scroll, column)
+    return scroll
 
 
 def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:
