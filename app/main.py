@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.bench.bench_controller import BenchController
 from app.compare.compare_controller import CompareController
 from app.devices.device_table import DeviceTable, monitor_for
 from app.draft.recipe_list import RecipeList
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from app.new_run.draft_saving_controller import DraftSavingController
     from app.new_run.new_run_controller import NewRunController
     from app.run_data.run_follower import Connection
-    from core.launch.resolved import ResolvedRun
     from core.run_folder.store import RunStore
 
 PLOTS: Final = ("app.charts.plots_panel",)
@@ -130,7 +128,6 @@ class Rankdeck(QObject):
         self.machine_check = MachineCheckController(
             window, self.runner, self.preferences, self.settings, self.runs_dir, self._offer_fix, self
         )
-        self.benching = BenchController(window, table, self.runs_dir, self._chosen_run, self)
         self.machines = MachinesController(window, self.runs_dir, self)
         self.machines.failed.connect(window.notice.show_error)
         self.environment = EnvironmentController(window, self.runner, self)
@@ -141,11 +138,6 @@ class Rankdeck(QObject):
         self.deferred = DeferredStartController(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
         self.deferred.due.connect(self.updating.open)
-
-    def _chosen_run(self) -> ResolvedRun | None:
-        """The run that New run would start here; None while it is unknown or a setting is wrong."""
-        latest = self.drafting.latest
-        return None if latest is None or self.drafting.is_elsewhere else latest.run
 
     def _offer_fix(self, fix: str) -> None:
         """Offer to install a package that the check of this machine, or the first page, found missing."""
@@ -174,7 +166,6 @@ class Rankdeck(QObject):
         self._draft_saving = DraftSavingController(self.window.new_run, self.settings, self)
         self._draft_saving.open()
         self.drafting.checked.connect(self.control.show_actions)
-        self.drafting.checked.connect(lambda *_: self.benching.update())
         self.control.show_actions()
 
     @functools.cached_property
@@ -247,7 +238,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.benching, self.machines, self.environment,
+            self.notifications, self.machine_check, self.machines, self.environment,
             self.updating, self.deferred,
             made.get("drafting"), self._new_run, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,

@@ -110,7 +110,7 @@ def test_the_first_painting_needs_only_what_is_seen(tmp_path: Path) -> None:
         "core.measure.ranks", "core.protocol.messages", "core.recipes.catalog", "core.resume",
         "app.run_data.run_series", "app.plots", "app.charts", "app.form", "app.new_run",
         "app.devices.device_picker", "app.draft.draft", "app.draft.draft_checks_controller",
-        "app.compare.compare_page", "app.bench.bench_page", "app.launch.resume_dialog",
+        "app.compare.compare_page", "app.launch.resume_dialog",
         "app.launch.resume_choices", "app.machine.environment_dialog", "app.machine.doctor_page",
         "app.machines.machines_page", "app.preferences.settings_dialog", "app.preferences.about_dialog",
     )  # fmt: skip

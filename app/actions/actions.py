@@ -51,12 +51,6 @@ class Actions(QObject):
             "",
             "Check modes, GPUs, PyTorch and disk; run self-tests; save diagnostics",
         )
-        self.bench = self._action(
-            "&Benchmark",
-            "",
-            "",
-            "Measure scaling over devices, all-reduce, memory over time, or the cost of accumulation",
-        )
         self.machines = self._action(
             "Other ma&chines", "", "", "Add machines to train on over SSH, check them and set them up"
         )

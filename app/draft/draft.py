@@ -52,16 +52,16 @@ _STAND_IN: Final = Device("cpu:0", "cpu", 0, "CPU")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The sheet panel's content. It may be wrong anywhere; `check_draft` says where.
+    """The sheet panel's content. It may be wrong anywhere; `check_draft` finds the errors.
 
     Attributes:
         recipe: The recipe's name.
         dataset: A file, a folder, or ``stdlib://``.
         devices: UUIDs of the ticked devices.
         mode: "auto" until the person picks one.
-        mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
-        fields: The form's texts by field name; one that is empty or not in it was not set and follows its default.
-        name: What the run will be called; empty: its own name.
+        mode_fields: Texts of `MODE_FIELDS` by field name; a missing one has its default.
+        fields: The form's texts by field name; one that is empty or missing was not set and follows its default.
+        name: Of the run; empty: its own name.
     """
 
     recipe: str = "minigpt"
@@ -74,7 +74,7 @@ class Draft:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Draft:
-        """What `dataclasses.asdict` gave, from JSON; a part of the wrong type is left at its default."""
+        """Read the JSON of `dataclasses.asdict`; a part of the wrong type is left at its default."""
         start = cls()
         kept: dict[str, Any] = {}
         for item in dataclasses.fields(cls):
@@ -90,17 +90,17 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDraft:
-    """A draft held against the recipe, the devices and the platform.
+    """A draft checked with the recipe, the devices and the platform.
 
     Attributes:
-        run: What would be trained; None while something is wrong.
-        problems: What is wrong, by field.
-        placeholders: What an empty field will be, by field.
-        command: The command line that does the same; empty while something is wrong.
-        probe: What would be trained if each wrong setting had its default, so that the other settings can be checked
-            already; None where that is not enough.
-        reasons: Why fields have no effect beside what others hold, by field.
-        waiting: What has to be known first, as a sentence; empty while nothing is waited for.
+        run: None while something is wrong.
+        problems: Errors by field.
+        placeholders: Values of empty fields, by field.
+        command: The equivalent command line; empty while something is wrong.
+        probe: The run with each wrong setting at its default, so that the other settings can be checked already; None
+            where that is not enough.
+        reasons: Why fields have no effect beside others, by field.
+        waiting: The reason to wait, as a sentence; empty while there is none.
     """
 
     run: ResolvedRun | None
@@ -113,12 +113,10 @@ class CheckedDraft:
 
     @property
     def config(self) -> RunConfig | None:
-        """What would be asked for; None while something is wrong."""
         return None if self.run is None else self.run.config
 
     @property
     def mode(self) -> Mode | None:
-        """The mode it will train in; None while that is not known."""
         return None if self.run is None else self.run.mode
 
     @property
@@ -128,7 +126,7 @@ class CheckedDraft:
 
     @property
     def preview(self) -> ResolvedRun | None:
-        """What the data can be previewed with; a preview helps with a column, and says how large a download is."""
+        """The run to preview the data with: with a wrong column too, or a download that was not allowed yet."""
         problem = self.problems.get("dataset_file")
         is_readable = problem is None or isinstance(problem, DownloadNeededError)
         if self.probe is None or not is_readable or not self.problems.keys() <= {"dataset_file", TEXT_COLUMN, RUNS_DIR}:
@@ -136,7 +134,7 @@ class CheckedDraft:
         return self.probe
 
     def steps_per_epoch(self, dataset: DatasetIdentity) -> int | None:
-        """Optimizer steps in one pass (of one rank, in independent mode); None where the data must be read first."""
+        """Count the steps of one pass (of one rank, in independent mode); None where the data must be read first."""
         if self.run is None or self.batch is None or not samples_known(self.run, dataset):
             return None
         config = self.run.config
@@ -145,7 +143,7 @@ class CheckedDraft:
 
 
 def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
-    """The draft that asks for `config` again; devices that are not there any more are left out."""
+    """Make the draft of a config; devices that are gone are left out."""
     known = {device.uuid for device in available}
     named = [
         uuid
@@ -169,12 +167,12 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
 def check_draft(
     draft: Draft, recipe: Recipe, devices: list[Device], platform: Platform, *, looking: bool = False
 ) -> CheckedDraft:
-    """Holds a draft against everything that can be known at once, without touching a disk.
+    """Check a draft without touching a disk.
 
-    Every problem is found, not the first alone: a wrong setting is replaced by its default, and the rest checked on.
+    Every problem is found, not the first alone: a wrong setting is replaced by its default, and the rest checked.
 
     Args:
-        draft: What the panel holds.
+        draft: The panel's content.
         recipe: The chosen recipe.
         devices: The ticked devices.
         platform: This machine.
@@ -207,12 +205,12 @@ class _Attempt:
     """A draft that is put right field by field until it makes a run.
 
     Args:
-        draft: What the panel holds.
+        draft: The panel's content.
         recipe: The chosen recipe.
         devices: At least one.
         platform: This machine.
-        values: What was typed, by field, as far as it can be read.
-        mode_values: The same of what stands under the mode.
+        values: Typed values by field, as far as they can be read.
+        mode_values: The same of the fields under the mode.
     """
 
     def __init__(
@@ -233,7 +231,7 @@ class _Attempt:
         self._mode = Mode.read(draft.mode)
 
     def resolve(self, problems: dict[str, RankdeckError]) -> ResolvedRun | None:
-        """The run, with what is wrong left at its default and added to `problems`."""
+        """Resolve the run; wrong settings are left at their defaults and added to `problems`."""
         unread = frozenset(problems)
         while True:
             try:
@@ -274,7 +272,7 @@ class _Attempt:
         return run
 
     def _put_right(self, name: str) -> bool:
-        """Leaves a setting at its default; False where that is not possible."""
+        """Leave a setting at its default; False where that is not possible."""
         if name in self._values:
             del self._values[name]
         elif name in self._mode_values:
@@ -298,7 +296,7 @@ def _check_name(name: str, problems: dict[str, RankdeckError]) -> None:
 def _usable_devices(
     devices: list[Device], recipe: Recipe, platform: Platform, looking: bool, problems: dict[str, RankdeckError]
 ) -> list[Device]:
-    """The ticked devices, or one to check the other settings with where those cannot be used."""
+    """Return the ticked devices, or one to check the other settings with where those cannot be used."""
     if not devices:
         if not looking:
             problems["devices"] = ConfigError("devices", "No device is selected.", "Select at least one.")
@@ -312,7 +310,7 @@ def _usable_devices(
 
 
 def _parsed(recipe: Recipe, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:
-    """What was typed, by field; what was not has its default and is not in it."""
+    """Parse the typed texts, by field; fields left at their default are not in it."""
     values: dict[str, FieldValue] = {}
     defaults = default_texts(recipe)
     for spec in form_fields(recipe):
@@ -333,7 +331,7 @@ def _parsed(recipe: Recipe, texts: Mapping[str, str], problems: dict[str, Rankde
 
 
 def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, Any]:
-    """Settings of the chosen mode; those of other modes stay at their defaults."""
+    """Parse settings of the chosen mode; those of other modes stay at their defaults."""
     values: dict[str, Any] = {}
     for name in fields_of_mode(mode, texts):
         try:
@@ -344,7 +342,7 @@ def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str,
 
 
 def mode_changes(draft: Draft) -> dict[str, str]:
-    """What the draft says of how the work is shared, as `core.resume.planner.plan_resume` takes changes."""
+    """Return the draft's mode and its settings, as `core.resume.planner.plan_resume` takes changes."""
     texts = {**default_mode_texts(), **draft.mode_fields}
     changes = {"mode": draft.mode, **{name: texts[name] for name in fields_of_mode(draft.mode, texts)}}
     without = settings_without_meaning(draft.mode, texts, ranks=2)
@@ -356,7 +354,7 @@ def mode_changes(draft: Draft) -> dict[str, str]:
 
 
 def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
-    """What each field will be when it is left empty."""
+    """Return the value of each field when it is left empty."""
     config = None if run is None else run.config
     chosen = {} if config is None else {**config.as_dict(), **config.options}
     defaults = default_texts(recipe, chosen)

@@ -1,4 +1,4 @@
-"""Checks drafts of New run as they are edited: what is wrong with them, the batch arithmetic, the dataset's size."""
+"""Control of New run's checks as a draft is edited: its problems, the batch arithmetic, the dataset's size."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DraftChecksController(QObject):
 
     Attributes:
         latest: The newest `CheckedDraft`; None before there is one.
-        memory: What the draft needs and how long it takes.
+        memory: The estimate of the draft.
 
     Signals:
         checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.
@@ -106,14 +106,14 @@ class DraftChecksController(QObject):
     def _problems_of(
         self, source: str, field: str, after_ms: int = 0, *, is_watched: bool = True
     ) -> NewestAnswer[Problems]:
-        """Asks for problems; one that keeps them from being found out stands at `field`."""
+        """Make a question for problems; an error in asking stands at `field`."""
         take = functools.partial(self._take_problems, source)
         return NewestAnswer(
             self._runner, take, lambda error: {field: error}, self, kept=1, after_ms=after_ms, is_watched=is_watched
         )
 
     def open(self) -> None:
-        """Finds out about this machine; drafts are checked from then on."""
+        """Read this machine's platform; drafts are checked from then on."""
         failed = functools.partial(self._take_problems, "platform")
         self._runner.run(Operation(this_platform, self._on_platform, lambda error: failed({"recipe": error})))
 
@@ -145,14 +145,14 @@ class DraftChecksController(QObject):
         machine: str = "",
         there: Devices | None = None,
     ) -> None:
-        """Takes over an edited draft.
+        """Take over an edited draft.
 
         Args:
-            draft: What the panel holds.
+            draft: The panel's content.
             recipe: The chosen one.
             devices: The ticked ones.
             looking: Devices are still being looked for.
-            machine: The name of the machine that the devices are on; empty: this computer.
+            machine: The name of the devices' machine; empty: this computer.
             there: Its devices and system; None: this computer's.
         """
         self._machine, self._there = machine, there
@@ -181,23 +181,23 @@ class DraftChecksController(QObject):
 
     @property
     def size(self) -> DatasetSize | None:
-        """What the dataset is found to be; None while that is not known, and where it cannot be used."""
+        """The dataset's size; None while that is not known, and where it cannot be used."""
         found = self._data.answer
         return found if isinstance(found, DatasetSize) else None
 
     @property
     def is_elsewhere(self) -> bool:
-        """The devices are another machine's: nothing can be measured with them here."""
+        """Whether the devices are another machine's: nothing can be measured with them here."""
         return self._there is not None
 
     def _take_problems(self, source: str, problems: Problems) -> None:
-        """Takes over what was found, by field; replaces problems of the same `source`."""
+        """Take over problems by field; they replace those of the same `source`."""
         if problems != self._found.get(source, {}):
             self._found[source] = problems
             self._check()
 
     def look_again(self) -> None:
-        """Finds out about this machine, its packages and the dataset again, after an installation."""
+        """Read the machine, its packages and the dataset again, after an installation."""
         self.open()
         self.recipe_check.forget()
         self.memory.forget()
@@ -254,7 +254,7 @@ class DraftChecksController(QObject):
         return None
 
     def _ask_recipe(self, checked: CheckedDraft, wrong_data: RankdeckError | None) -> None:
-        """Asks the recipe's own check; what was found before stays in sight until there is an answer."""
+        """Ask the recipe's own check; earlier problems stay in sight until there is an answer."""
         run, asked, size = checked.probe, self.recipe_check, self.size
         if run is None or self._draft is None:
             asked.ask("", None)

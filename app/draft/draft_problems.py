@@ -1,4 +1,4 @@
-"""Problems of a draft that only disks and programs know: its data, its script, its recipe's own check. All block."""
+"""Problems of a draft that disks and programs find: its data, its script, its recipe's own check. All block."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ Problems = Mapping[str, RankdeckError]
 
 @dataclass(frozen=True, slots=True)
 class DatasetSize:
-    """Contents of a path, found without reading the files.
+    """Size of a dataset, found without reading the files.
 
     Attributes:
-        path: The dataset.
-        files: How many files it is; of the Hub's none are counted.
-        size_bytes: Their sizes; of the Hub's the text of the copy that is here, None where that is not known.
+        files: Number of files; 0 for the Hub's.
+        size_bytes: Of the files; of the Hub's the text of the downloaded copy, None where that is not known.
         identity: The same for checks, without a hash; None for the Hub's.
         is_here: Nothing has to be downloaded.
     """
@@ -54,7 +53,7 @@ class DatasetSize:
 
 
 def dataset_size(path: str, rule: str, is_stopped: Callable[[], bool]) -> DatasetSize:
-    """Looks at a dataset; `rule` says which files of a folder count, and `is_stopped` ends a long walk."""
+    """Measure a dataset; `rule` chooses the files of a folder, and `is_stopped` ends a long walk."""
     if is_whole_drive(path):
         raise DatasetError(
             f"{path} is a whole drive.",
@@ -71,7 +70,7 @@ def dataset_size(path: str, rule: str, is_stopped: Callable[[], bool]) -> Datase
 
 
 def folder_problems(runs_dir: Path, needed_bytes: int) -> Problems:
-    """Problems with the folder of runs: no room, no permission, no drive."""
+    """Check the folder of runs: room, permission, drive."""
     try:
         check_folder(runs_dir, needed_bytes)
     except RankdeckError as error:
@@ -80,13 +79,13 @@ def folder_problems(runs_dir: Path, needed_bytes: int) -> Problems:
 
 
 def package_problems(recipe: Recipe) -> Problems:
-    """The packages that a recipe needs and Rankdeck's Python lacks."""
+    """Check for packages that a recipe needs and Rankdeck's Python lacks."""
     missing = missing_packages(recipe.requires)
     return {"recipe": MissingPackageError(missing, f"The recipe {recipe.title}")} if missing else {}
 
 
 def script_options(draft: Draft, recipe: Recipe) -> dict[str, FieldValue]:
-    """A script's options as far as their texts can be read; the others are marked by the form itself."""
+    """Parse a script's options; the form itself marks those that cannot be read."""
     options: dict[str, FieldValue] = {}
     for spec in recipe.fields:
         try:
@@ -109,18 +108,16 @@ def script_problems(options: Mapping[str, FieldValue]) -> Problems:
 
 @dataclass(frozen=True, slots=True)
 class RecipeAnswer:
-    """What a recipe's check refuses, by field, and what it notes as sentences that stop nothing."""
+    """Problems of a recipe's check, by field, and its notes as sentences that stop nothing."""
 
     problems: Problems
     notes: tuple[str, ...] = ()
 
 
 def recipe_answer(run: ResolvedRun, dataset: DatasetIdentity | None) -> RecipeAnswer:
-    """All that the recipe refuses, one after the other with each wrong setting at its default.
+    """Collect all problems that the recipe finds, one after the other with each wrong setting at its default.
 
-    Args:
-        run: What would be trained.
-        dataset: Its files, for the column of text; None where they cannot be read.
+    `dataset` is None where its files, with the column of text, cannot be read.
     """
     config, recipe = run.config, run.recipe
     notes: tuple[str, ...] = ()
@@ -152,7 +149,7 @@ def recipe_answer(run: ResolvedRun, dataset: DatasetIdentity | None) -> RecipeAn
 
 
 def _put_right(config: RunConfig, recipe: Recipe, field: str) -> RunConfig | None:
-    """The config with a setting at its default; None where it has that already."""
+    """Set a field to its default; None where it has that already."""
     own = {spec.name: spec.default for spec in recipe.fields}
     if field in own:
         options = {**config.options, field: own[field]}

@@ -1,4 +1,4 @@
-"""New run's parameter count and memory strip: a process of its own counts and measures the draft's model."""
+"""New run's parameter count, memory and time: processes of their own measure the draft's model and time its steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from app.draft.memory_text import (
     memory_text,
     unknown_text,
 )
-from app.draft.timing_controller import TimingController
 from app.threads.background import Operation, OperationRunner
 from app.threads.newest_answer import NewestAnswer
 from core.config.run_config import RunConfig
@@ -32,12 +31,11 @@ from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
 from core.measure.estimate.free import free_now
 from core.measure.estimate.modes import estimate_run
 from core.measure.estimate.overview import Overview, overview
-from core.measure.estimate.prices import read_prices
 from core.measure.estimate.probe import find_baselines, find_figures, known_baselines, known_figures
 from core.measure.estimate.remedies import remedies
-from core.measure.estimate.shape import step_key
-from core.measure.estimate.speed import balance_gain, can_balance
-from core.measure.estimate.steps import past_balance_gain
+from core.measure.estimate.shape import run_shape, step_key
+from core.measure.estimate.speed import TimeFigures, balance_gain, can_balance
+from core.measure.estimate.steps import find_time, known_time, time_is_known
 from core.measure.ranks import CancelledError
 from core.recipes.parameter_count import ParameterCount, depends_on
 from core.recipes.parameter_formula import ModelSize, model_size
@@ -50,15 +48,13 @@ REST_S: Final = 2.0
 LOOK_S: Final = 0.1
 # Parameter counts of drafts before, so that going back to one costs nothing.
 _KEPT: Final = 32
+WHILE_TRAINING: Final = "Steps are timed once no run is training."
+_BUSY: Final = "busy"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Input of the arithmetic, or the reason why it is missing.
-
-    Attributes:
-        config: As the recipe's check fits it.
-    """
+    """Input of the arithmetic, with the config as the recipe fits it, or the reason why it is missing."""
 
     config: RunConfig | None = None
     figures: ModelFigures | None = None
@@ -67,17 +63,18 @@ class Measured:
 
 
 class EstimateController(QObject):
-    """The parameter count and the memory of the newest draft, while the sheet is in sight.
+    """Estimates the newest draft, while the sheet is in sight.
 
-    Where the recipe says how large its model is (`core.recipes.parameter_formula`), a first verdict comes at once.
-    One process finds out the rest: the count within a second, and all of it once the draft had its rest.
+    Where the recipe has a formula for its parameters (`core.recipes.parameter_formula`), a first verdict comes at once.
+    One process measures the rest: the count within a second, and the memory once the draft had its rest. Then steps and
+    link are timed.
 
     Attributes:
         shown: The newest text.
 
     Args:
         runner: Carries the work out.
-        runs_dir: Where the run's folder will be.
+        runs_dir: The folder of runs.
 
     Signals:
         estimated: The `MemoryText`.
@@ -94,76 +91,77 @@ class EstimateController(QObject):
         self._run: ResolvedRun | None = None
         self.shown: MemoryText = INCOMPLETE
         self.estimated.connect(self._on_estimated)
-        self._key = self._count_key = ""
+        self._count_key = self._time_key = ""
         self._counts: dict[str, ParameterCount] = {}
         self._count_found.connect(self._on_count_found, Qt.ConnectionType.QueuedConnection)  # from a worker thread
         self._samples: Sequence[DeviceSample] = ()
         self._is_training = False
-        self._answers: NewestAnswer[Measured] = NewestAnswer(
+        self._models: NewestAnswer[Measured] = NewestAnswer(
             runner,
             lambda _measured: self._add_up(),
             lambda error: Measured(error=error),
             self,
             is_kept=lambda measured: not isinstance(measured.error, CancelledError),
         )
-        self.timing = TimingController(runner, runs_dir, self._add_up, _rest, self)
+        self._times: NewestAnswer[TimeFigures | None] = NewestAnswer(
+            runner, lambda _found: self._add_up(), _without_time, self, is_kept=lambda found: found is not None
+        )
         self._again = QTimer(self, interval=FREE_EVERY_MS)
         self._again.timeout.connect(self._add_up)
 
     @property
     def is_measuring(self) -> bool:
-        """A model is measured, or about to be."""
-        return self._answers.is_asking or self.timing.is_measuring
+        """Whether a model or steps are measured, or about to be."""
+        return self._models.is_asking or self._times.is_asking
 
     def forget(self) -> None:
-        """Asks again whatever was answered: packages were installed."""
-        self._answers.forget()
+        """Drop all answers: packages were installed."""
+        self._models.forget()
         self._counts.clear()
-        self.timing.forget()
+        self._times.forget()
 
     def close(self) -> None:
-        """Stops estimating and ends running measurements."""
-        self._key = ""
+        """Stop estimating and end running measurements."""
         self._again.stop()
-        self.timing.close()
-        self._answers.close()
+        self._times.close()
+        self._models.close()
 
     def set_watched(self, watched: bool) -> None:
-        """Whether the strip is in sight: if not, nothing is measured and added up for it."""
+        """Measure and add up only while the strip is in sight."""
         (self._again.start if watched else self._again.stop)()
-        self._answers.set_watched(watched)
-        self.timing.set_watched(watched)
+        self._models.set_watched(watched)
+        self._times.set_watched(watched)
 
     def take_samples(self, samples: Sequence[DeviceSample], *, is_training: bool) -> None:
-        """Takes over what is free on GPUs, and whether a run trains: no step is timed then."""
+        """Take over the free memory of GPUs, and whether a run trains: no step is timed then."""
         self._samples, self._is_training = samples, is_training
 
     def update(self, run: ResolvedRun | None) -> None:
-        """Takes over a draft; None where a setting is wrong."""
+        """Take over a draft; None where a setting is wrong."""
         if run is None or run.recipe.self_contained:
-            self._run, self._key, self._count_key = None, "", ""
-            self._answers.ask("", None)
-            self.timing.update(None)
+            self._run, self._count_key = None, ""
+            self._models.ask("", None)
+            self._ask_no_time()
             self.estimated.emit(INCOMPLETE if run is None else NOT_ESTIMATED)
             self.counted.emit(None)
             return
         self._run, key = run, f"{run.recipe.folder} {run.config} {run.batch}"
-        self._key, self._count_key = key, f"{run.recipe.folder} {depends_on(run.config)}"
+        self._count_key = f"{run.recipe.folder} {depends_on(run.config)}"
         size = model_size(run.recipe.parameters, run.config)
         known = self._counts.get(self._count_key)
         if size is not None and known is None and size.count.trained:
             known = size.count
         self.counted.emit(known)
         if size is not None and size.count.total * size.weight_bytes > psutil.virtual_memory().total:
-            self._answers.ask("", None)  # a process could not even build it
+            self._models.ask("", None)  # a process could not even build it
         else:
-            self._answers.ask(key, lambda: self._measure(run, key))
-        if self._answers.answer is None:
-            self.timing.update(None)
+            self._models.ask(key, lambda: self._measure(run, key))
+        if self._models.answer is None:
+            self._ask_no_time()
             self._show_least(run)
 
     def _show_least(self, run: ResolvedRun) -> None:
-        """The first verdict, from the parameters' memory alone."""
+        """Show a first verdict, from the parameters' memory alone."""
         size, count = model_size(run.recipe.parameters, run.config), self._counts.get(self._count_key)
         if count is not None:
             size = ModelSize(count, 4 if size is None else size.weight_bytes)
@@ -177,11 +175,11 @@ class EstimateController(QObject):
         self._say_of(run, memory_text(made))
 
     def _say_of(self, run: ResolvedRun, text: MemoryText) -> None:
-        """Shows the estimate before steps are timed."""
+        """Show the estimate before steps are timed."""
         self.estimated.emit(replace(text, balance=balance_text(run, None, self._timed(run))))
 
     def _timed(self, run: ResolvedRun) -> Timed:
-        found = self.timing.found
+        found = self._times.answer
         if found is not None and all(step_key(device, run) in found.steps for device in run.devices):
             return Timed.YES
         if self._is_training:
@@ -189,12 +187,11 @@ class EstimateController(QObject):
         return Timed.NOW if self.is_measuring else Timed.NO
 
     def measure_again(self) -> None:
-        """Repeats a measurement that was not possible before."""
-        self.timing.update(None)
-        self.timing.forget()
-        if self._answers.answer is None or self._answers.answer.error is not None:
-            self._answers.forget()
-            self._answers.ask_again()
+        """Repeat a measurement that was not possible before."""
+        self._ask_no_time()
+        self._times.forget()
+        if self._models.answer is None or self._models.answer.error is not None:
+            self._models.ask_again()
         else:
             self._add_up()
 
@@ -202,10 +199,10 @@ class EstimateController(QObject):
         self.shown = text
 
     def _measure(self, run: ResolvedRun, key: str) -> Measured:
-        """In a worker thread. A newer draft ends it, and a sheet that closes: what was started then needs the cores."""
+        """Measure in a worker thread. A newer draft ends it, and a sheet that closes: a started run needs the cores."""
 
         def cancelled() -> bool:
-            return self._key != key or not self._answers.is_watched
+            return not self._models.is_newest(key)
 
         count_key = f"{run.recipe.folder} {depends_on(run.config)}"
 
@@ -228,11 +225,36 @@ class EstimateController(QObject):
         self._counts[key] = count
         if key == self._count_key:
             self.counted.emit(count)
-            if self._run is not None and self._answers.answer is None:
+            if self._run is not None and self._models.answer is None:
                 self._show_least(self._run)
 
+    def _ask_time(self, run: ResolvedRun, figures: ModelFigures) -> None:
+        """Ask for the time of a draft whose memory is known.
+
+        Timed steps would hold up a run that trains, and it would make them slower: they wait, and
+        answers from before are dropped.
+        """
+        is_training = self._is_training
+        key = " ".join([run_shape(run), *(device.uuid for device in run.devices), _BUSY if is_training else ""])
+        if key == self._time_key:
+            return
+        if self._time_key.endswith(_BUSY) != is_training:
+            self._times.forget()
+        self._time_key = key
+        folder, answers = self._runs_dir, self._times
+        answers.ask(
+            key,
+            lambda: find_draft_time(
+                run, figures, folder, is_training=is_training, cancelled=lambda: not answers.is_newest(key)
+            ),
+        )
+
+    def _ask_no_time(self) -> None:
+        self._time_key = ""
+        self._times.ask("", None)
+
     def _add_up(self) -> None:
-        run, known = self._run, self._answers.answer
+        run, known = self._run, self._models.answer
         if run is None:
             return
         if known is None:
@@ -244,16 +266,16 @@ class EstimateController(QObject):
             return
         fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
         samples, folder = self._samples, self._runs_dir
-        self.timing.update(fitted, figures, is_training=self._is_training)
-        found, is_timing, timed = self.timing.found, self.timing.is_measuring, self._timed(fitted)
+        self._ask_time(fitted, figures)
+        found, is_timing, timed = self._times.answer, self._times.is_asking, self._timed(fitted)
 
         def work() -> MemoryText:
-            made = overview(fitted, figures, baselines, free_now(samples, folder), found, read_prices())
+            made = overview(fitted, figures, baselines, free_now(samples, folder), found)
             text = memory_text(made, is_timing=found is None and is_timing)
             if not can_balance(fitted):
                 return text
             gain = None if found is None else balance_gain(fitted, figures, found)
-            return replace(text, balance=balance_text(fitted, gain, timed, past_balance_gain(fitted, folder)))
+            return replace(text, balance=balance_text(fitted, gain, timed))
 
         def done(text: MemoryText) -> None:
             if self._run is run:
@@ -262,11 +284,33 @@ class EstimateController(QObject):
         self._runner.run(Operation(work, done, lambda error: done(unknown_text(error)), topic="memory"))
 
 
-def _rest(cancelled: Callable[[], bool]) -> None:
-    """Waits `REST_S`.
+def find_draft_time(
+    run: ResolvedRun, figures: ModelFigures, runs_dir: Path, *, is_training: bool, cancelled: Callable[[], bool]
+) -> TimeFigures:
+    """Time steps and link, after a rest. Blocks; while a run trains, only the known times are read.
 
     Raises:
-        CancelledError: The answer is not waited for any more.
+        CancelledError: `cancelled` said so.
+    """
+    is_known = time_is_known(run, runs_dir)
+    if is_training:
+        found = known_time(run, runs_dir)
+        return found if is_known else replace(found, note=WHILE_TRAINING)
+    if not is_known:
+        _rest(cancelled)
+    return find_time(run, figures, runs_dir, cancelled=cancelled)
+
+
+def _without_time(error: RankdeckError) -> TimeFigures | None:
+    """Replace an error by its sentence; by nothing if a newer draft caused it."""
+    return None if isinstance(error, CancelledError) else TimeFigures(note=error.cause)
+
+
+def _rest(cancelled: Callable[[], bool]) -> None:
+    """Wait `REST_S`.
+
+    Raises:
+        CancelledError: The answer is not wanted any more.
     """
     over = time.monotonic() + REST_S
     while time.monotonic() < over:

@@ -1,4 +1,4 @@
-"""Memory strip of New run as text: memory and time of the run, every mode beside it, and what would make it fit."""
+"""Texts of New run's memory strip: memory and time of the run, every mode beside it, and remedies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from core.machine.devices.names import short_label
 from core.measure.estimate.free import Verdict
 from core.measure.estimate.modes import ModeEstimate, Need
 from core.measure.estimate.overview import Overview, hours_text
-from core.measure.estimate.prices import Prices
 from core.measure.estimate.remedies import Remedy
-from core.measure.estimate.speed import WORTH, BalanceGain, TimeEstimate, can_balance
+from core.measure.estimate.speed import BalanceGain, TimeEstimate, can_balance
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+# Name and tone of each verdict.
 _VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {
     "fits": ("Fits", "success"),
     "tight": ("Tight", "warning"),
     "too_large": ("Does not fit", "error"),
     "unknown": ("Memory not known", "muted"),
 }
-# What each verdict is called, and its tone.
 WEIGHTS_FIT: Final = "Weights fit"
 _PARTS: Final = {
     "parameters": "Weights",
@@ -47,9 +46,9 @@ class ModeLine:
         name: "DDP", "ZeRO 2".
         need: Of the device that needs most; empty for a mode that cannot be used.
         verdict, tone: As a word, and its colour.
-        parts: What the need is made of, a line each; or why it cannot be used.
+        parts: Of the need, a line each; or why the mode cannot be used.
         is_chosen: It is the draft's mode.
-        time: Speed-up, time and cost; empty while nothing is known.
+        time: Speed-up and time; empty while nothing is known.
     """
 
     name: str
@@ -63,13 +62,7 @@ class ModeLine:
 
 @dataclass(frozen=True, slots=True)
 class BalanceText:
-    """A proposal to share samples out by speed.
-
-    Attributes:
-        text: Why, and where its gain is from.
-        gain: By how much a step is faster; empty while that is not known.
-        can_measure: It is not known, and can be measured now.
-    """
+    """A proposal to share samples out by speed: the reason, the gain, and whether it can be measured now."""
 
     text: str
     gain: str = ""
@@ -92,14 +85,12 @@ class MemoryText:
     Attributes:
         verdict, tone: Of the chosen mode, as a word, and its colour.
         figure: The need and the free memory that decide, and no others.
-        detail: Where that is, in one line.
+        detail: The device or memory that decides, in one line.
         note: Why something is not known, as a sentence.
-        modes: Every mode; empty while nothing is known.
         totals: Memory of the machine, disk space, a line each.
-        remedies: What would make it fit.
-        time: Of the chosen mode: seconds a step, speed-up, time and cost.
-        advice: What the figures recommend, or why nothing is recommended.
-        balance: Whether unlike devices should share the work by speed; None: there is nothing to say.
+        time: Of the chosen mode: seconds a step, speed-up, time.
+        advice: The recommendation, or the reason why there is none.
+        balance: The proposal of load balancing; None where it brings nothing.
     """
 
     verdict: str
@@ -116,7 +107,7 @@ class MemoryText:
 
     @property
     def is_too_large(self) -> bool:
-        """The run does not fit, so a start asks first."""
+        """Whether the run does not fit, so that a start asks first."""
         return self.tone == "error"
 
 
@@ -127,7 +118,7 @@ INCOMPLETE: Final = MemoryText("Memory not known", "muted", detail="A setting ha
 
 
 def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
-    """An estimate as text; `is_timing`: what the time is made of is being measured."""
+    """Format an estimate; `is_timing`: steps and link are being timed."""
     chosen, note = made.chosen, made.note
     measured = made.figures.is_measured
     verdict, tone = _VERDICTS[chosen.verdict]
@@ -136,7 +127,7 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
         verdict = WEIGHTS_FIT
     times = made.times or (None,) * len(made.modes)
     modes = tuple(
-        _mode_line(mode, mode.variant == chosen.variant, measured, time, made.prices)
+        _mode_line(mode, mode.variant == chosen.variant, measured, time)
         for mode, time in zip(made.modes, times, strict=True)
     )
     own = made.time
@@ -149,27 +140,22 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
         modes,
         _totals(made),
         made.remedies,
-        TIMING if is_timing else "" if own is None else _time(own, made.prices),
+        TIMING if is_timing else "" if own is None else _time(own),
         " ".join(filter(None, (made.time_note, made.advice if own is None else made.advice or own.reason))),
     )
 
 
-def balance_text(
-    run: ResolvedRun, gain: BalanceGain | None, timed: Timed, earlier: float | None = None
-) -> BalanceText | None:
-    """Proposes load balancing where devices are unlike or were measured to be; None where it brings nothing.
+def balance_text(run: ResolvedRun, gain: BalanceGain | None, timed: Timed) -> BalanceText | None:
+    """Propose load balancing where devices are unlike or were measured to be; None where it brings nothing.
 
     Args:
         run: The draft's.
         gain: From steps that were timed; None where it is not worth it, or not known.
         timed: Whether it is known.
-        earlier: How many times as fast it made earlier runs; None is not known.
     """
     names = [short_label(device) for device in run.devices]
-    if not can_balance(run) or (earlier is not None and earlier < 1 + WORTH):
+    if not can_balance(run):
         return None
-    if earlier is not None:
-        return BalanceText("Earlier runs like this one trained with and without it.", f"{earlier:.2g} × the speed")
     if gain is not None:
         waits = f"Measured: in equal shares {names[gain.waiting]} waits {percent(gain.waits)} of each step."
         shares = " · ".join(f"{name} {count}" for name, count in zip(names, gain.shares, strict=True))
@@ -185,7 +171,6 @@ def balance_text(
 
 
 def unknown_text(error: RankdeckError) -> MemoryText:
-    """Why nothing could be estimated."""
     return MemoryText(*_VERDICTS["unknown"], detail=error.cause, note=sentences(error.cause, error.window_step))
 
 
@@ -197,7 +182,7 @@ def _figure(need: Need, verdict: Verdict) -> str:
 
 
 def _detail(made: Overview, need: Need) -> str:
-    """Where the need is, and how much is left."""
+    """Name the device or memory that decides, and the rest that stays free."""
     chosen = made.chosen
     if chosen.verdict == "unknown":
         return made.figures.note or "Of the parameters alone; the rest is measured next."
@@ -214,24 +199,20 @@ def _detail(made: Overview, need: Need) -> str:
     return f"{where}; {memory_size(left)} stays free." if left > 0 else f"{where}."
 
 
-def _time(time: TimeEstimate, prices: Prices) -> str:
-    """The chosen mode's, in one line."""
+def _time(time: TimeEstimate) -> str:
+    """Format the chosen mode's time as one line."""
     step = f"{short_duration(time.step_s)} a step".replace(" ", NO_BREAK) if time.step_s is not None else ""
-    return " · ".join(filter(None, (step, _gains(time, prices, "× one device"))))
+    return " · ".join(filter(None, (step, _gains(time, "× one device"))))
 
 
-def _gains(time: TimeEstimate, prices: Prices, times: str = "×") -> str:
-    """Speed-up, time and cost, as far as they are known."""
+def _gains(time: TimeEstimate, times: str = "×") -> str:
+    """Speed-up and time, as far as they are known."""
     speedup = "" if time.speedup is None or time.name == Mode.SINGLE else f"{number(time.speedup, 2)} {times}"
     hours = "" if time.hours is None else hours_text(time.hours)
-    kwh = "" if time.kwh is None else f"{number(time.kwh)} kWh"
-    cost = "" if time.cost is None else prices.amount(time.cost)
-    return " · ".join(part.replace(" ", NO_BREAK) for part in (speedup, hours, kwh, cost) if part)
+    return " · ".join(part.replace(" ", NO_BREAK) for part in (speedup, hours) if part)
 
 
-def _mode_line(
-    mode: ModeEstimate, is_chosen: bool, measured: bool, time: TimeEstimate | None, prices: Prices
-) -> ModeLine:
+def _mode_line(mode: ModeEstimate, is_chosen: bool, measured: bool, time: TimeEstimate | None) -> ModeLine:
     name = mode.variant.title
     if mode.reason:
         return ModeLine(name, "", UNKNOWN, "muted", mode.reason, is_chosen)
@@ -240,7 +221,7 @@ def _mode_line(
     parts = [f"{text}: {memory_size(sizes[part])}" for part, text in _PARTS.items()]
     verdict, tone = _VERDICTS[mode.verdict] if mode.verdict != "unknown" else (UNKNOWN, "muted")
     lines = [mode.sentence(), f"{short_label(largest.device)}:", *parts, *_time_parts(time)]
-    gains = "" if time is None else _gains(time, prices)
+    gains = "" if time is None else _gains(time)
     return ModeLine(name, memory_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen, gains)
 
 

@@ -15,12 +15,12 @@ _STAGE_1 = "With PyTorch's engine, stage 1 keeps the optimizer state on the devi
 
 @dataclass(frozen=True, slots=True)
 class ModeOptions:
-    """Decides which modes can be chosen.
+    """Rules on which modes can be chosen.
 
     Attributes:
         recommended: The mode for the ticked devices.
-        ranks: How many are ticked.
-        supported: Modes that the recipe can be trained in.
+        ranks: Number of ticked devices.
+        supported: The recipe's modes.
         on_cpu: They are CPU devices.
         deepspeed: DeepSpeed can be imported.
         own_program: The recipe runs a program of its own, which shares its work as it likes.
@@ -34,7 +34,7 @@ class ModeOptions:
     own_program: bool = False
 
     def engine(self, texts: Mapping[str, str]) -> str:
-        """The engine that would shard; `texts` are those of `app.draft.draft.MODE_FIELDS`."""
+        """Return the engine that would shard; `texts` are those of `app.form.draft_fields.MODE_FIELDS`."""
         chosen = texts.get("zero_engine", "auto")
         if chosen == "auto":
             return DEEPSPEED if self.deepspeed else TORCH

@@ -1,4 +1,4 @@
-"""The recipes there are, kept current: a folder dropped into the person's own appears while the window is open."""
+"""List of recipes, kept current: a folder dropped into the person's own appears while the window is open."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecipeList(Feed):
 
     @property
     def recipes(self) -> list[Recipe]:
-        """Those that are known; where the thread has not looked yet, they are read."""
+        """All recipes; where the thread has not looked yet, they are read."""
         if self._recipes is None:
             from core.recipes.catalog import find_recipes  # here: the window opens without it
 
@@ -41,7 +41,7 @@ class RecipeList(Feed):
         return self._recipes
 
     def named(self, name: str) -> Recipe | None:
-        """The recipe of that name that can be used; None where there is none. Before the first list only it is read."""
+        """Return the usable recipe of that name, or None. Before the first list only that one is read."""
         if self._recipes is not None:
             return next((recipe for recipe in self._recipes if recipe.name == name and not recipe.problem), None)
         if name not in self._read:

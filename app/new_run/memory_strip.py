@@ -1,4 +1,4 @@
-"""Memory strip: whether the run fits and how long it takes, every mode beside it, and buttons that make it fit."""
+"""Memory strip: the verdict on the run's memory, its time, every mode beside it, and buttons that make it fit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MemoryStrip(Card):
         self.show_memory(INCOMPLETE)
 
     def _keep_height(self) -> None:
-        """Two lines and their margins; a button beside them is lower than that."""
+        """Keep the height of two lines and their margins; a button beside them is lower than that."""
         self.setFixedHeight(2 * self.figure.fontMetrics().lineSpacing() + 2 + 2 * 8)
 
     def _make_body(self) -> None:
@@ -104,7 +104,7 @@ class MemoryStrip(Card):
         self.more.show_remedies(text.remedies[1:])
 
     def _show_modes(self, modes: tuple[ModeLine, ...]) -> None:
-        """Fills the rows that are there again, so that nothing flickers."""
+        """Fill the existing rows again, so that nothing flickers."""
         while len(self._rows) < len(modes):
             row = _ModeRow()
             for column, label in enumerate(row.labels):
@@ -115,11 +115,7 @@ class MemoryStrip(Card):
 
 
 class FitQuestion(QMessageBox):
-    """Asks once whether a run that does not fit is to be started all the same.
-
-    Signals:
-        start_chosen: It is.
-    """
+    """Question whether a run that does not fit is to be started all the same; `start_chosen`: it is."""
 
     start_chosen = Signal()
 
@@ -143,7 +139,7 @@ class FitChips(QWidget):
     """Small buttons that make the run fit. Hidden while there are none.
 
     Args:
-        in_row: How many stand beside each other.
+        in_row: Number of buttons in a row.
 
     Signals:
         chosen: ``dict``: the changes of the one that was clicked.
@@ -163,7 +159,7 @@ class FitChips(QWidget):
         self.hide()
 
     def show_remedies(self, remedies: tuple[Remedy, ...]) -> None:
-        """Offers these; those that are there already stay, with their focus."""
+        """Show these; existing buttons stay, with their focus."""
         if remedies != self._shown:
             self._shown = remedies
             for old in self.buttons:
@@ -182,7 +178,7 @@ class FitChips(QWidget):
 
 
 class _ModeRow:
-    """A mode's name, need, verdict and time; what they are made of is their tooltip."""
+    """A mode's name, need, verdict and time, with their parts as tooltip."""
 
     def __init__(self) -> None:
         self.name, self.need, self.verdict, self.time = QLabel(), QLabel(), ToneLabel(), QLabel()

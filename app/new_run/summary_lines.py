@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 from app.draft.draft import CheckedDraft
 from app.draft.memory_text import MemoryText
 from app.new_run.memory_strip import MemoryStrip
-from app.new_run.tune_text import TIP as TUNE_TIP
 from app.style.fonts import tabular
 from app.style.icons import icon
 from app.style.tones import rule, tone
@@ -23,6 +22,7 @@ from core.config.mode import Mode
 from core.formatting import count, parameters_text
 from core.recipes.parameter_count import ParameterCount
 
+TUNE_TIP: Final = "Try micro-batches with real steps on the selected devices for about a minute"
 COPIED_MS: Final = 1500
 _START_WIDTH: Final = 120
 
@@ -31,7 +31,7 @@ class SummaryLines(QFrame):
     """Always current and always as high: the verdict on memory, the batch, the model's size, the command, Start.
 
     Args:
-        start: What the big button does; None leaves it out.
+        start: The action of the big button; None leaves it out.
 
     Signals:
         fix_requested: The line that counts wrong settings was clicked.
@@ -81,12 +81,9 @@ class SummaryLines(QFrame):
         lay_column(self, Line(), body)
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None, ranks: int = 1) -> None:
-        """Shows a draft's arithmetic; while something is wrong, how many things are.
+        """Show a draft's arithmetic and command; while something is wrong, the number of problems.
 
-        Args:
-            checked: The draft.
-            steps_per_epoch: None while that is not known.
-            ranks: Devices that are ticked.
+        `ranks` is the number of ticked devices.
         """
         batch, text, epoch = checked.batch, "", ""
         tip = "Samples per optimizer step = micro-batch × devices × accumulation"
@@ -115,7 +112,6 @@ class SummaryLines(QFrame):
         self.copy.setToolTip("Copy the equivalent command line" if checked.command else why_not)
 
     def show_parameters(self, count: ParameterCount | None) -> None:
-        """Shows how large the model is; nothing while that is not known."""
         self._show_facts("" if count is None else parameters_text(count.total, count.trained), self._known[1])
 
     def _show_facts(self, *facts: str) -> None:
@@ -123,19 +119,18 @@ class SummaryLines(QFrame):
         self.facts.set_full_text(" · ".join(fact for fact in facts if fact))
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """Shows sentences that stop nothing: the first one in sight, all of them behind the arrow."""
+        """Show sentences that stop nothing: the first one in sight, all of them behind the arrow."""
         self._full_notes = tuple(notes)
         self.notes.setText("\n".join(notes))
         self.notes.setVisible(bool(notes))
         self._show_status()
 
     def show_memory(self, text: MemoryText) -> None:
-        """Shows the verdict on memory, and what is known of the time."""
         self.memory.show_memory(text)
         self._show_status()
 
     def _show_status(self) -> None:
-        """One line: the reason why Start waits, else a note, else the estimated time."""
+        """Show one line: the reason why Start waits, else a note, else the estimated time."""
         notes, strip = self._full_notes, self.memory
         more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
         first = f"{notes[0]}{more}" if notes else ""
@@ -149,13 +144,13 @@ class SummaryLines(QFrame):
         return self._full_notes
 
     def show_tunable(self, why_not: str) -> None:
-        """Whether the draft can be tuned; `why_not` is empty where it can, and else the button's tooltip."""
+        """Enable *Tune…* where `why_not` is empty; else it is the button's tooltip."""
         self.tune.setEnabled(not why_not)
         self.tune.setToolTip(why_not or TUNE_TIP)
         self.tune.setAccessibleDescription(why_not or TUNE_TIP)
 
     def show_waiting(self, text: str) -> None:
-        """Says why Start has to wait, where no setting is wrong; empty when it does not."""
+        """Show why Start has to wait, where no setting is wrong; empty when it does not."""
         self._waiting = text
         self._show_status()
 
@@ -166,7 +161,7 @@ class SummaryLines(QFrame):
 
 
 class FixButton(QPushButton):
-    """How many settings are wrong, in the error colour of whatever theme is on."""
+    """Button with the number of wrong settings, in the error colour of the current theme."""
 
     def __init__(self) -> None:
         super().__init__(flat=True)

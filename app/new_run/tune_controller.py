@@ -1,9 +1,8 @@
-"""Control of New run's *Tune…*: whether the draft can be tuned, trials and their dialog."""
+"""Control of New run's *Tune…*: trials of the draft, and their dialog."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
@@ -11,17 +10,18 @@ from app.devices.device_table import DeviceTable
 from app.draft.draft import CheckedDraft
 from app.draft.draft_checks_controller import DraftChecksController
 from app.new_run.new_run_sheet import NewRunSheet
-from app.new_run.tune_text import about_text, trial_lines, why_not_tunable
 from app.threads.measuring import Cancelled, Measuring, Tell
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
-from core.measure.ranks import CancelledError
-from core.measure.tune.search import fastest
-from core.measure.tune.tuned import Tuned
-from core.measure.tune.tuner import SECONDS, Progress, find_room, tune
+from core.measure.tune.tuned import Tuned, check_tunable, fastest, rank_share
+from core.measure.tune.tuner import SECONDS, Progress, tune
 
 if TYPE_CHECKING:
     from app.new_run.tune_dialog import TuneDialog
+
+TRAINING: Final = "A run is training. Trials would slow it down, and it would slow them down. Tune when it has ended."
+SCRIPT: Final = "Your script chooses its own batches and steps, so Rankdeck cannot try others with it."
+UNFIXED: Final = "Fix the marked settings first."
 
 
 class TuneController(QObject):
@@ -41,7 +41,6 @@ class TuneController(QObject):
     ) -> None:
         super().__init__(parent)
         self._sheet, self._table, self._drafting = sheet, table, drafting
-        self._runs_dir = drafting.memory.timing.runs_dir
         self._measuring = Measuring(self)
         self._run: ResolvedRun | None = None
         self._made: Tuned | None = None
@@ -58,7 +57,7 @@ class TuneController(QObject):
         return self._measuring.is_going
 
     def update(self) -> None:
-        """Says whether the draft can be tuned now."""
+        """Enable the button, or show the reason why the draft cannot be tuned."""
         recipe = self._sheet.what.chosen()
         is_script = recipe is not None and recipe.self_contained
         is_training = self._table.has_live_runs
@@ -86,19 +85,18 @@ class TuneController(QObject):
         dialog.finished.connect(self._on_closed)
         self._made = None
         dialog.open()
-        runs_dir, seconds = self._runs_dir, self.seconds
-        self._measuring.start(lambda tell, cancelled: _tuned(run, runs_dir, seconds, tell, cancelled))
+        seconds = self.seconds
+        self._measuring.start(lambda tell, cancelled: _tuned(run, seconds, tell, cancelled))
 
     def _on_progressed(self, progress: Progress) -> None:
         if self.dialog is not None:
-            lines = trial_lines(progress.results, fastest(progress.results))
-            self.dialog.show_progress(progress.doing, progress.share, lines)
+            best = fastest(progress.results)
+            self.dialog.show_progress(progress.doing, progress.share, progress.results, best)
 
     def _on_found(self, made: Tuned) -> None:
         self._made = made
         if self.dialog is not None:
-            lines = trial_lines(made.results, made.best)
-            self.dialog.show_result(made.sentence, lines, can_use=bool(made.changes))
+            self.dialog.show_result(made.sentence, made.results, made.best, can_use=bool(made.changes))
 
     def _on_failed(self, error: RankdeckError) -> None:
         if self.dialog is not None:
@@ -112,10 +110,28 @@ class TuneController(QObject):
         self.dialog = None
 
 
-def _tuned(run: ResolvedRun, runs_dir: Path, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
-    fitted, _ = run.fitted()
+def why_not_tunable(run: ResolvedRun | None, *, is_script: bool, is_training: bool) -> str:
+    """Why a draft cannot be tuned, as a sentence; empty where it can. Without a `run` a setting is wrong."""
+    if is_script:
+        return SCRIPT
+    if run is None:
+        return UNFIXED
     try:
-        room = find_room(fitted, runs_dir, on_progress=tell, cancelled=cancelled)
-    except CancelledError:
-        return Tuned(fitted, (), is_stopped=True)
-    return tune(fitted, room, seconds=seconds, on_progress=tell, cancelled=cancelled)
+        check_tunable(run)
+    except RankdeckError as error:
+        return f"{error.cause} {error.window_step}"
+    return TRAINING if is_training else ""
+
+
+def about_text(run: ResolvedRun) -> str:
+    each = " of each device" if run.mode.is_apart else ""
+    devices = "one device" if run.world_size == 1 else f"{run.world_size} devices"
+    return (
+        f"Real steps in {run.mode.label} on {devices} show which micro-batch is fastest. The global batch{each} stays "
+        f"{run.batch.global_}, so micro-batches up to {rank_share(run)} can be tried. Nothing is trained or saved."
+    )
+
+
+def _tuned(run: ResolvedRun, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
+    fitted, _ = run.fitted()
+    return tune(fitted, seconds=seconds, on_progress=tell, cancelled=cancelled)

@@ -8,27 +8,24 @@ from typing import Final
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHeaderView, QLabel, QProgressBar, QTreeWidget, QTreeWidgetItem, QWidget
 
-from app.new_run.tune_text import TrialLine
 from app.style.fonts import tabular
 from app.style.tones import tone
 from app.widgets.build import muted_label, named
 from app.widgets.buttons import PrimaryButton
 from app.widgets.dialog import Dialog, Role
 from core.errors import RankdeckError
-from core.measure.tune.tuned import COLUMNS
+from core.measure.tune.tuned import COLUMNS, Result
 
 ROW_HEIGHT: Final = 24
 _STEPS: Final = 1000
 _LAST: Final = len(COLUMNS) - 1
-# Columns of words; the others are numbers.
-_TEXT: Final = (2, 3, 4, _LAST)
 
 
 class TuneDialog(Dialog):
     """A table that grows while settings are tried.
 
     Args:
-        about: What is done, as text.
+        about: The introduction, as text.
 
     Signals:
         stop_requested: Trials are to end.
@@ -62,40 +59,42 @@ class TuneDialog(Dialog):
     def is_going(self) -> bool:
         return self._is_going
 
-    def show_progress(self, doing: str, share: float, lines: Sequence[TrialLine]) -> None:
-        """Where it is; rows that are there already stay."""
+    def show_progress(self, doing: str, share: float, results: Sequence[Result], best: Result | None) -> None:
         if self._is_going:
             self.doing.setText(f"{doing}…")
             self.bar.setValue(round(share * _STEPS))
-            self.show_lines(lines)
+            self._show_results(results, best)
 
-    def show_lines(self, lines: Sequence[TrialLine]) -> None:
-        while self.table.topLevelItemCount() < len(lines):
+    def _show_results(self, results: Sequence[Result], best: Result | None) -> None:
+        while self.table.topLevelItemCount() < len(results):
             item = QTreeWidgetItem()
             item.setSizeHint(0, QSize(0, ROW_HEIGHT))
             self.table.addTopLevelItem(item)
-        for number, line in enumerate(lines):
-            self._show_line(self.table.topLevelItem(number), line)
-        if lines:
+        for number, result in enumerate(results):
+            self._show_row(self.table.topLevelItem(number), result, is_best=result is best)
+        if results:
             self.table.scrollToBottom()
 
-    def _show_line(self, item: QTreeWidgetItem | None, line: TrialLine) -> None:
+    def _show_row(self, item: QTreeWidgetItem | None, result: Result, *, is_best: bool) -> None:
         assert item is not None
-        for column, cell in enumerate(line.cells):
+        font = tabular(self.table.font())
+        font.setBold(is_best)
+        for column, cell in enumerate(result.cells(is_best=is_best)):
             item.setText(column, cell)
-            item.setToolTip(column, line.tip)
-            side = Qt.AlignmentFlag.AlignLeft if column in _TEXT else Qt.AlignmentFlag.AlignRight
+            item.setToolTip(column, result.cause)
+            side = Qt.AlignmentFlag.AlignLeft if column == _LAST else Qt.AlignmentFlag.AlignRight
             item.setTextAlignment(column, side | Qt.AlignmentFlag.AlignVCenter)
-            font = tabular(self.table.font())
-            font.setBold(line.is_best)
             item.setFont(column, font)
-        plain = self.table.palette().color(self.table.palette().ColorRole.Text)
-        item.setForeground(_LAST, tone(self.table.palette(), line.tone) if line.tone else plain)
+        palette = self.table.palette()
+        colour = palette.color(palette.ColorRole.Text)
+        if is_best or not result.is_measured:
+            colour = tone(palette, "success" if is_best else "warning")
+        item.setForeground(_LAST, colour)
 
-    def show_result(self, text: str, lines: Sequence[TrialLine], *, can_use: bool) -> None:
-        """What was found; `can_use`: it is better than what the form holds."""
+    def show_result(self, text: str, results: Sequence[Result], best: Result | None, *, can_use: bool) -> None:
+        """Show the result; `can_use`: it is better than the form's settings."""
         self._end()
-        self.show_lines(lines)
+        self._show_results(results, best)
         self.sentence.setText(text)
         self.sentence.show()
         self.use.setVisible(can_use)
@@ -108,7 +107,7 @@ class TuneDialog(Dialog):
         self.notice.show_error(error)
 
     def reject(self) -> None:
-        """Closes; trials that are going on are stopped."""
+        """Close, and stop trials that are going on."""
         if self._is_going:
             self.stop_requested.emit()
         super().reject()
@@ -143,7 +142,5 @@ def _make_table() -> QTreeWidget:
     head.setStretchLastSection(True)
     for column in range(len(COLUMNS) - 1):
         head.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        if column not in _TEXT:
-            item = table.headerItem()
-            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     return table

@@ -22,7 +22,6 @@ from core.environments.places import environments_folder, keep_folder, models_fo
 from core.errors import RankdeckError
 from core.files.atomic import explained
 from core.machine.keep_awake import PowerSettings, keep_power_settings, read_power_settings
-from core.measure.estimate.prices import Prices, keep_prices, read_prices
 from core.paths import (
     HUB_VARIABLES,
     RUNS_VARIABLE,
@@ -71,7 +70,7 @@ class PreferencesController(QObject):
         off = [name for name in (NOTIFICATIONS, TRAY_ICON) if not self._settings.flag(name, True)]
         off += [] if read_power_settings().keep_awake else [KEEP_AWAKE]
         folders = kept_folders(self._runs_dir)
-        preferred = Preferred(self.theme, *folders, off, read_prices(), self._updating.address)
+        preferred = Preferred(self.theme, *folders, off, self._updating.address)
         dialog = SettingsDialog(preferred, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.switched.connect(self._on_switched)
@@ -81,7 +80,6 @@ class PreferencesController(QObject):
             (dialog.environments, environments_dir_file, ""),
         ):
             row.chosen.connect(functools.partial(self._on_folder_chosen, file, variable))
-        dialog.prices_chosen.connect(self._on_prices_chosen)
         dialog.updates_chosen.connect(self._updating.set_address)
         self._updating.answered.connect(dialog.show_update_answer)
         dialog.open()
@@ -141,9 +139,6 @@ class PreferencesController(QObject):
     def _on_folder_chosen(self, file: Callable[[], Path], variable: str, folder: Path) -> None:
         step = f"Set the variable {variable} to the folder instead." if variable else ""
         self._keep(lambda: keep_folder(file(), folder), "folder", step)
-
-    def _on_prices_chosen(self, prices: Prices) -> None:
-        self._keep(functools.partial(keep_prices, prices), "prices")
 
 
 def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:

@@ -1,4 +1,4 @@
-"""Settings of the window: theme, notifications, power, prices, folders, and updates."""
+"""Settings of the window: theme, notifications, power, folders, and updates."""
 
 from __future__ import annotations
 
@@ -21,18 +21,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.form.field_row import ProblemLabel
 from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON
 from app.style.theme import THEMES
 from app.widgets.build import Part, bold_label, lay_column, lay_row, muted_label, named
 from app.widgets.card import Card
 from app.widgets.dialog import Dialog, TallBody, room_for
-from core.errors import RankdeckError
-from core.measure.estimate.prices import NO_PRICES, Prices
 
 WIDTH: Final = 560
 MARGIN: Final = 16
-PRICE_WIDTH: Final = 110
 TITLE_WIDTH: Final = 96
 # What is switched on while a run trains, by the name of its setting.
 SWITCHES: Final = {
@@ -41,7 +37,6 @@ SWITCHES: Final = {
     KEEP_AWAKE: "Keep this PC a&wake (runs started from now on)",
 }
 UPDATES_OFF: Final = "Nothing is checked. A check sends one request for this address and nothing else."
-PRICES_NOTE: Final = "Used to estimate the cost of a run on GPUs. Write them with your currency."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,6 @@ class Preferred:
     models: KeptFolder
     environments: KeptFolder
     off: Collection[str] = ()
-    prices: Prices = NO_PRICES
     updates: str = ""
 
 
@@ -125,7 +119,6 @@ class SettingsDialog(Dialog):
 
     theme_chosen = Signal(str)
     switched = Signal(str, bool)
-    prices_chosen = Signal(object)
     updates_chosen = Signal(str)
 
     def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
@@ -141,7 +134,6 @@ class SettingsDialog(Dialog):
             self._cards,
             _card(bold_label("Theme"), self._make_themes(preferred.theme)),
             _card(bold_label("While a run trains"), *self._make_switches(preferred.off)),
-            _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
             _card(bold_label("Folders"), *self._make_folders(preferred)),
             _card(bold_label("Updates"), self.updates, self.updates_note),
             None,
@@ -172,41 +164,6 @@ class SettingsDialog(Dialog):
             box.toggled.connect(functools.partial(self.switched.emit, name))
         return list(self.switches.values())
 
-    def _make_prices(self, prices: Prices) -> tuple[QWidget, ...]:
-        self._prices = prices
-        self.price_kwh = _price_field("Price of a kilowatt hour", "0.30 €", prices.as_typed(prices.kwh))
-        self.price_gpu_hour = _price_field("Price of a GPU hour", "$2.50", prices.as_typed(prices.gpu_hour))
-        for field in (self.price_kwh, self.price_gpu_hour):
-            field.editingFinished.connect(self._on_prices_edited)
-        self.price_note: QLabel = muted_label()
-        self.price_note.setText(PRICES_NOTE)
-        self.price_note.setMinimumHeight(QLabel("✕").sizeHint().height())  # Windows has the mark in a taller font only
-        self.price_problem = ProblemLabel()
-        row = QWidget()
-        kwh, hour = QLabel("A kW&h:"), QLabel("A &GPU hour:")
-        kwh.setBuddy(self.price_kwh)
-        hour.setBuddy(self.price_gpu_hour)
-        lay_row(row, kwh, self.price_kwh, hour, self.price_gpu_hour, None, spacing=8)
-        return row, self.price_note, self.price_problem
-
-    def _on_prices_edited(self) -> None:
-        try:
-            prices = self._prices.with_texts(self.price_kwh.text(), self.price_gpu_hour.text())
-        except RankdeckError as error:
-            self._show_price_problem(error)
-            return
-        self._show_price_problem(None)
-        if prices != self._prices:
-            self._prices = prices
-            self.prices_chosen.emit(prices)
-
-    def _show_price_problem(self, error: RankdeckError | None) -> None:
-        """Show a problem in the place of the note."""
-        self.price_note.setVisible(error is None and self.price_problem.isHidden())  # never both: the dialog would grow
-        self.price_problem.set_problem(error)
-        self.price_note.setVisible(error is None)
-        self._fit()
-
     def _make_folders(self, preferred: Preferred) -> tuple[QWidget, ...]:
         self.runs = FolderRow(preferred.runs, waits=True)
         self.models, self.environments = FolderRow(preferred.models), FolderRow(preferred.environments)
@@ -234,12 +191,6 @@ class SettingsDialog(Dialog):
             cards = min(layout.totalHeightForWidth(width - 2 * MARGIN), self._room_for_cards())
             height = cards + self.buttons.sizeHint().height() + 2 * MARGIN + 8
             self.resize(width, max(self.height() if self.isVisible() else 0, height))
-
-
-def _price_field(name: str, example: str, text: str) -> QLineEdit:
-    field = named(QLineEdit(text, placeholderText=example), name)
-    field.setMaximumWidth(PRICE_WIDTH)
-    return field
 
 
 def _card(*parts: Part) -> Card:

@@ -1,10 +1,8 @@
-"""`rankdeck bench`: scaling over devices, all-reduce, memory over time, accumulation; a table and pictures."""
+"""`rankdeck bench`: scaling over devices, and all-reduce; a table, or JSON."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from core.cli.follow import INTERRUPTED_TWICE
@@ -13,13 +11,9 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.cli.trial_run import checked_run, refuse_beside_a_run
 from core.errors import RankdeckError, UsageError
-from core.measure.bench.charts import charts_of
 from core.measure.bench.contenders import Kind, find_contenders, parse_counts
-from core.measure.bench.folder import BenchFolder, busy_share, describe
-from core.measure.bench.rows import Bench
-from core.measure.bench.runner import Progress, run_bench
-from core.measure.bench.summary import NO_PICTURES, heading, sentences
-from core.measure.bench.table import table_of
+from core.measure.bench.report import Bench, columns_of, heading, rows_of, sentences
+from core.measure.bench.runner import busy_share, describe, run_bench
 
 MOST_TURNS: Final = 1000
 _LEAST_S: Final = 0.1
@@ -27,20 +21,17 @@ _MOST_S: Final = 86_400.0
 
 
 def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Measures; exit code 1 if a contender failed, 130 after Ctrl+C, with what was measured by then."""
+    """Measure; exit code 1 if a contender failed, 130 after Ctrl+C, with the figures measured by then."""
     kind = Kind(arguments.kind)
     turns, seconds = _numbers(arguments)
     refuse_beside_a_run(chosen_runs_dir(arguments), "Measure")
     counts = parse_counts(arguments.counts) if arguments.counts is not None else ()
     run = checked_run(arguments, terminal, lambda found: find_contenders(kind, found, counts))
-    devices = sorted({contender.devices for contender in find_contenders(kind, run, counts)})
-    environment = describe(kind, run, devices, busy_share())
-    folder = None if arguments.out is None else BenchFolder.make(Path(arguments.out).expanduser(), environment)
+    devices = sorted({contender.world_size for contender in find_contenders(kind, run, counts)})
+    environment = describe(run, devices, busy_share())
 
-    def on_progress(progress: Progress) -> None:
-        terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} %)")
-        if folder is not None:
-            folder.keep(progress.bench)
+    def on_progress(doing: str, share: float) -> None:
+        terminal.progress(f"{doing} ({100 * share:.0f} %)")
 
     with counted_interrupts() as interrupts:
         measured = run_bench(
@@ -52,13 +43,8 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
             on_progress=on_progress,
             cancelled=lambda: interrupts.count > 0,
         )
-        terminal.end_progress()
-        _show(terminal, measured, environment, as_json=arguments.json)  # before files, which a full disk may refuse
-        if folder is not None:
-            no_pictures = folder.write(measured, lambda: interrupts.count > 1)
-            terminal.say(f"Written to {folder.path}.")
-            if no_pictures:
-                terminal.say(f"{NO_PICTURES}: {no_pictures}")
+    terminal.end_progress()
+    _show(terminal, measured, environment, as_json=arguments.json)
     _refuse_nothing(measured)
     if interrupts.count:
         return INTERRUPTED_TWICE
@@ -75,27 +61,29 @@ def _numbers(arguments: argparse.Namespace) -> tuple[int | None, float | None]:
 
 
 def _show(terminal: Terminal, measured: Bench, environment: dict[str, Any], *, as_json: bool) -> None:
-    table = table_of(measured)
+    rows = rows_of(measured)
     if as_json:
         terminal.json(
             {
                 "kind": measured.kind.value,
                 "is_stopped": measured.is_stopped,
                 "environment": environment,
-                "rows": [dict(row) for row in table.rows],
+                "rows": rows,
                 "sentences": sentences(measured),
-                "charts": [asdict(chart) for chart in charts_of(measured)],
             }
         )
         return
+    columns = columns_of(measured.kind)
     terminal.say(heading(measured))
-    terminal.table([column.title.upper() for column in table.shown], table.cells)
+    terminal.table(
+        [column.title.upper() for column in columns], [[column.text(row) for column in columns] for row in rows]
+    )
     for sentence in sentences(measured):
         terminal.say(sentence)
 
 
 def _refuse_nothing(measured: Bench) -> None:
-    """Raises why nothing was measured, where a failure and not the person is the reason."""
+    """Raise the first failure where nothing was measured."""
     failures = [one.failure for one in measured.measured if one.failure is not None]
     if failures and not measured.has_figures:
         step = "Train a few steps with the same flags: rankdeck train … --steps 3"

@@ -321,48 +321,31 @@ COMMANDS: Final = (
         (*_RUN, _value("--checkpoint", "N", "Which checkpoint. Default: the newest.")),
     ),
     Command(
-        "measure",
-        "measure",
-        "Measure the link between devices and estimate the cost of synchronising.",
-        (
-            _value("--devices", "LIST", "Two or more devices, for example cpux2. Default: all."),
-            _value("--parameters", "N", "The model's trainable parameters.", type=float),
-            _value("--step-time-s", "S", "The time of one step without synchronisation, in seconds.", type=float),
-            _value("--runs-dir", "PATH", "The folder of runs; the result is saved there."),
-            _JSON,
-        ),
-    ),
-    Command(
         "estimate",
         "estimate",
-        "Estimate a run's memory, time and cost in every mode before it starts; --history: how accurate that was.",
+        "Estimate a run's memory and time in every mode before it starts; --history: how accurate that was.",
         (
             add_train_flags,
             _switch("--history", "Show predicted and measured memory and time of all runs, and the error."),
-            _value("--price-kwh", "PRICE", "What a kilowatt hour costs, for example '0.30 €'. It is remembered."),
-            _value(
-                "--price-gpu-hour", "PRICE", "What an hour of one GPU costs, for example '$2.50'. It is remembered."
-            ),
             _JSON,
         ),
     ),
     Command(
         "tune",
         "tune",
-        "Try settings with real steps on all devices, and show those with which a run trains fastest.",
-        (add_train_flags, _value("--seconds", "S", "How long settings are tried. Default: 60.", type=float), _JSON),
+        "Try micro-batches with real steps on all devices, and show the one with which a run trains fastest.",
+        (add_train_flags, _value("--seconds", "S", "How long they are tried. Default: 60.", type=float), _JSON),
     ),
     Command(
         "bench",
         "bench",
-        "Measure scaling over devices, all-reduce, memory over time, or the cost of accumulation.",
+        "Measure scaling over devices, or all-reduce.",
         (
             _value("kind", "KIND", f"{listed([*Kind])}.", choices=[kind.value for kind in Kind]),
             add_train_flags,
             _value("--counts", "LIST", "Numbers of devices, for example 1,2,4. Default: 1, 2, 4, 8 and all."),
             _value("--turns", "N", "How often each is measured. Default: 5, comm 3.", type=int),
-            _value("--seconds", "S", "How long each turn is timed. Default: 2, comm 5, memory 30.", type=float),
-            _value("--out", "DIR", "Write the table and pictures to this folder."),
+            _value("--seconds", "S", "How long each turn is timed. Default: 2, comm 5.", type=float),
             _JSON,
         ),
     ),

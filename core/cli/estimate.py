@@ -1,4 +1,4 @@
-"""`rankdeck estimate`: a run's memory, time and cost in every mode; how true earlier estimates were."""
+"""`rankdeck estimate`: a run's memory and time in every mode; the errors of earlier estimates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from core.machine.devices.names import device_label
 from core.measure.estimate.free import free_now
 from core.measure.estimate.history import history
 from core.measure.estimate.overview import Overview, hours_text, overview
-from core.measure.estimate.prices import Prices, keep_prices, read_prices
 from core.measure.estimate.probe import find_baselines, find_figures
 from core.measure.estimate.steps import find_time
 
@@ -26,8 +25,7 @@ _COLUMNS = ("WEIGHTS", "GRADIENTS", "OPTIMIZER", "ACTIVATIONS", "EXCHANGE", "COP
 
 
 def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows the needs of a run, or the history of predictions."""
-    prices = _prices(arguments)
+    """Show a run's memory and time, or the history of predictions."""
     if arguments.history:
         return _history(arguments, terminal)
     run = checked_run(arguments, terminal, _check_measurable)
@@ -40,7 +38,7 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.progress("Timing steps and the link between the devices")
     time = find_time(run, figures, chosen_runs_dir(arguments))
     terminal.end_progress()
-    made = overview(run, figures, baselines, free, time, prices)
+    made = overview(run, figures, baselines, free, time)
     if arguments.json:
         terminal.json(made.as_dict())
     else:
@@ -49,20 +47,10 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _check_measurable(run: ResolvedRun) -> None:
-    """Refuses a program of the person's own."""
     if run.recipe.self_contained:
         raise ConfigError(
             "recipe", f"{run.recipe.title} has a model that only it knows.", "Choose a recipe with a train.py."
         )
-
-
-def _prices(arguments: argparse.Namespace) -> Prices:
-    """The prices that are known; those that were given are remembered."""
-    known = read_prices()
-    prices = known.with_texts(arguments.price_kwh, arguments.price_gpu_hour)
-    if prices != known:
-        keep_prices(prices)
-    return prices
 
 
 def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -138,13 +126,11 @@ def _show_time(terminal: Terminal, made: Overview) -> None:
                 speed,
                 UNKNOWN if time.speedup is None else f"{number(time.speedup)} ×",
                 UNKNOWN if time.hours is None else hours_text(time.hours),
-                UNKNOWN if time.kwh is None else number(time.kwh),
-                UNKNOWN if time.cost is None else made.prices.amount(time.cost),
                 GAINS[time.gain],
                 FROM[time.source],
             )
         )
-    terminal.table(("MODE", "STEP", "SPEED", "SPEED-UP", "TIME", "KWH", "COST", "VERDICT", "FROM"), rows)
+    terminal.table(("MODE", "STEP", "SPEED", "SPEED-UP", "TIME", "VERDICT", "FROM"), rows)
     reasons = dict.fromkeys(time.reason for mode, time in zip(made.modes, made.times, strict=True) if not mode.reason)
     for text in filter(None, (made.time_note, *reasons)):
         terminal.say(text)

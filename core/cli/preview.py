@@ -18,7 +18,7 @@ _SHOWN_TOKENS: Final = 24
 
 
 def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows the first documents and samples, the text column, bad rows, and what an epoch is."""
+    """Show the first documents and samples, the text column, bad rows, and the length of an epoch."""
     request = request_from_arguments(arguments)
     documents = DOCUMENTS if arguments.documents is None else arguments.documents
     if not 0 <= documents <= _MOST:

@@ -1,4 +1,4 @@
-"""The run that trials are made of, from flags; shared by `rankdeck tune` and `rankdeck bench`."""
+"""The run of `rankdeck tune`, `bench` and `estimate`, from flags."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from core.run_folder.store import list_runs
 
 
 def refuse_beside_a_run(runs_dir: Path, do: str) -> None:
-    """Refuses trials while a run trains.
-
-    Args:
-        runs_dir: The folder of runs.
-        do: What is refused, as the first word of the next step.
+    """Refuse trials while a run trains; `do` is the first word of the next step.
 
     Raises:
         PreflightError: One trains.
@@ -35,15 +31,10 @@ def refuse_beside_a_run(runs_dir: Path, do: str) -> None:
 def checked_run(
     arguments: argparse.Namespace, terminal: Terminal, check: Callable[[ResolvedRun], object]
 ) -> ResolvedRun:
-    """What the flags describe, decided on this machine; says what a person should know about it.
-
-    Args:
-        arguments: Those of `rankdeck train`.
-        terminal: Where the notes go.
-        check: Refuses runs of which no trials can be made, before the recipe is asked.
+    """Resolve the run of the flags of `rankdeck train` on this machine, and print its notes.
 
     Raises:
-        RankdeckError: What `check` raises, and what a start of this run would.
+        RankdeckError: `check`, which comes before the recipe, or a start of this run refuses it.
     """
     run, notes = resolve_request(request_from_arguments(arguments))
     check(run)

@@ -1,7 +1,6 @@
-"""Shows a dataset as a recipe's model will see it, before anything is trained: samples, columns, counts, an epoch.
+"""Preview of a dataset as a recipe's model will see it: samples, columns, counts, an epoch.
 
-A process of its own (`workers.programs.preview_main`) reads the data and loads the recipe; this asks it, and adds the
-arithmetic. It is the door for the command line and the window alike.
+A process of its own (`workers.programs.preview_main`) reads the data and loads the recipe; here is the arithmetic.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ def preview_data(
     progress: Callable[[str], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """Looks at a dataset. Blocks; may be called from any thread.
+    """Read a dataset. Blocks; may be called from any thread.
 
     Args:
-        run: What would be trained, as its recipe fits it (`ResolvedRun.fitted`).
-        documents: How many of the first documents, and of the first samples, are shown.
+        run: As its recipe fits it (`ResolvedRun.fitted`).
+        documents: Number of the first documents, and of the first samples, to show.
         read_all: Tokenise all of it (a run then finds it done) instead of estimating from its first 32 MB.
-        limit_s: After that it is ended, whatever it is doing; None: never.
-        progress: Is told what is being done, and how far it is.
+        limit_s: After that it is ended; None: never.
+        progress: Gets the current step as text.
         cancelled: Asked now and then; True ends it.
 
     Returns:
@@ -93,7 +92,7 @@ def preview_data(
 
 
 def epoch_figures(samples: int, run: ResolvedRun) -> dict[str, Any]:
-    """Blocks, chunks and optimizer steps of one epoch, and what they depend on."""
+    """Compute blocks, chunks and optimizer steps of one epoch, beside the settings on which they depend."""
     grid = ChunkGrid(max(1, samples), run.config.samples_per_block, run.config.dataset_chunk_size)
     return {
         "samples": samples,

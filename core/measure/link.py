@@ -1,4 +1,4 @@
-"""Link between devices: how fast they exchange tensors, measured and kept, and what synchronising over it costs."""
+"""Link between devices: the speed of exchanging tensors, measured and kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 
 from core.errors import RankdeckError
 from core.files.atomic import write_atomic
-from core.formatting import megabytes
 from core.held_files import read_utf8
 from core.launch.plan import link_backend, plan_link_test
 from core.machine.devices import Device
@@ -25,8 +24,6 @@ from core.records import Limits, RecordError, Text, Whole, read_record
 # Of measuring sums; with starting Python, importing torch and passes of FSDP about eight in all.
 SECONDS: Final = 3.0
 LIMIT_S: Final = 60.0
-# Weights and gradients travel as fp32.
-BYTES_PER_PARAMETER: Final = 4
 _KEPT_FILE: Final = "links.json"
 _FORMAT: Final = "rankdeck-links"
 
@@ -35,17 +32,16 @@ Rate = Annotated[float, Limits(1e-6, 1e12)]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How fast tensors are summed over some devices, as measured.
+    """Measured speed of an all-reduce over some devices.
 
     Attributes:
-        mb_per_s: Millions of bytes of tensor a second through an all-reduce, in the long run.
-        latency_s: What an all-reduce of next to nothing takes.
+        mb_per_s: Millions of bytes of tensor a second, in the long run.
+        latency_s: Seconds of an all-reduce of next to nothing.
         ranks: Devices that took part.
-        backend: "gloo" or "nccl".
-        shared_mb_per_s: The same through shared memory, as DDP sums gradients between CPU devices; None where that is
-            not possible.
-        sharded_mb_per_s, sharded_latency_s: The same in passes of PyTorch's FSDP, with its copies; None where they
-            were not timed.
+        shared_mb_per_s: Through shared memory, as DDP sums gradients between CPU devices; None where that is not
+            possible.
+        sharded_mb_per_s, sharded_latency_s: In passes of PyTorch's FSDP, with its copies; None where they were not
+            timed.
     """
 
     mb_per_s: Rate
@@ -55,51 +51,6 @@ class Link:
     shared_mb_per_s: Rate | None = None
     sharded_mb_per_s: Rate | None = None
     sharded_latency_s: Annotated[float, Limits(0, 1e6)] | None = None
-
-    def all_reduce_s(self, size_bytes: float) -> float:
-        """Seconds to sum a tensor of this size over the devices."""
-        return self.latency_s + size_bytes / (self.mb_per_s * 1e6)
-
-
-@dataclass(frozen=True, slots=True)
-class SyncCost:
-    """The cost of a sync interval, for each device and step.
-
-    Attributes:
-        bytes_per_step: Sent, on average over the steps of a round.
-        wait_share: Of all time, 0 to 1.
-    """
-
-    bytes_per_step: float = 0.0
-    wait_share: float = 0.0
-
-    @property
-    def text(self) -> str:
-        """For a label: "0.34 MB a step, about 2 % of the time waiting"."""
-        if not self.bytes_per_step:
-            return "nothing is sent while training"
-        percent = 100 * self.wait_share
-        share = "under 1 %" if percent < 1 else f"about {percent:.0f} %"
-        return f"{megabytes(self.bytes_per_step)} a step, {share} of the time waiting"
-
-
-def sync_cost(model_bytes: float, step_time_s: float, link: Link, every: int | None) -> SyncCost:
-    """Predicts the cost of a sync interval.
-
-    Nothing is taken to overlap with training and all devices to be equally fast; with devices of different speed the
-    faster ones also wait for the slowest. DDP (every step) overlaps a part of its exchange, so it waits less than this.
-
-    Args:
-        model_bytes: Trainable parameters × `BYTES_PER_PARAMETER`.
-        step_time_s: What an optimizer step takes without any exchange; more than 0.
-        link: As measured for these devices.
-        every: Steps between two rounds; None for never.
-    """
-    if every is None or link.ranks < 2:
-        return SyncCost()
-    wait_s = link.all_reduce_s(model_bytes) / every
-    sent = 2 * (link.ranks - 1) / link.ranks * model_bytes  # a ring sends each byte 2 (W - 1) / W times
-    return SyncCost(sent / every, wait_s / (step_time_s + wait_s))
 
 
 class LinkTestError(RankdeckError):
@@ -116,13 +67,13 @@ def measure_link(
     limit_s: float = LIMIT_S,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Link:
-    """Sums tensors over the devices for some seconds. Blocks; may be called from any thread.
+    """Sum tensors over two or more devices for some seconds. Blocks; may be called from any thread.
 
     Args:
         devices: Two or more.
         platform: This machine.
         seconds: How long to measure.
-        limit_s: After that everything started is ended, whatever it is doing.
+        limit_s: After that the ranks are ended.
         cancelled: Asked now and then; True ends the measurement.
 
     Raises:
@@ -151,7 +102,7 @@ def measure_link(
 
 
 def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:
-    """What `keep_link` kept in the folder of runs for exactly these devices and this torch; None if nothing."""
+    """Read the link that `keep_link` kept for exactly these devices and this torch; None if there is none."""
     try:
         return read_record(Link, _kept(folder).get(_key(devices, platform)))
     except RecordError:
@@ -159,7 +110,7 @@ def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> L
 
 
 def keep_link(link: Link, devices: Sequence[Device], platform: Platform, folder: Path) -> None:
-    """Keeps what was measured for `known_link`; says nothing when the folder cannot be written."""
+    """Keep a link in the folder of runs for `known_link`; a folder that cannot be written is ignored."""
     links = {**_kept(folder), _key(devices, platform): dataclasses.asdict(link)}
     try:
         folder.mkdir(parents=True, exist_ok=True)

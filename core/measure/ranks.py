@@ -38,7 +38,7 @@ _POLL_S: Final = 0.02
 
 
 class CancelledError(RankdeckError):
-    """The person, or a newer draft, has ended a measurement."""
+    """A measurement was ended by the person, or by a newer draft."""
 
     title = "The measurement was stopped"
 
@@ -48,14 +48,14 @@ class CancelledError(RankdeckError):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Values that each rank answered a request with, None where it gave none in time, and how ranks have died."""
+    """Each rank's answer to a request, None where it gave none in time, and how ranks have died."""
 
     values: tuple[dict[str, Any] | None, ...]
     deaths: Mapping[int, Death]
 
     @property
     def failure(self) -> str:
-        """How the first process ended that is gone; empty where all live."""
+        """How the first process that is gone ended; empty where all live."""
         return next((death.text for _, death in sorted(self.deaths.items())), "")
 
 
@@ -63,8 +63,7 @@ class MeasuringRanks:
     """A set of ranks; to be closed, which ends them.
 
     Args:
-        plan: What to start, in which folder, by which Python.
-        platform: This machine.
+        plan: Commands of the ranks, for a folder and a Python.
         cancelled: Asked now and then; True ends a measurement.
 
     Attributes:
@@ -103,7 +102,7 @@ class MeasuringRanks:
         cancelled: Callable[[], bool] = lambda: False,
         count: int | None = None,
     ) -> MeasuringRanks:
-        """The ranks of a run, or its first ones; devices, mode and environment are the same in all requests."""
+        """Start the ranks of a run, or its first `count`; devices, mode and environment stay in all requests."""
         return cls(lambda folder, python: plan_measuring(run, folder, python, kind)[:count], run.platform, cancelled)
 
     def __enter__(self) -> MeasuringRanks:
@@ -115,10 +114,10 @@ class MeasuringRanks:
     def ask(
         self, values: Mapping[str, Any], limit_s: float, waiting: Callable[[Path], None] = lambda _: None
     ) -> Answers:
-        """Puts a request to all ranks. Blocks until all have answered, one has failed, or the time is over.
+        """Put a request to all ranks. Blocks until all have answered, one has failed, or the time is over.
 
         Args:
-            values: The request; `kind` says what is measured. It gets a new `rendezvous`.
+            values: The request, with its `kind`. It gets a new `rendezvous`.
             limit_s: How long the answer may take once the processes are there.
             waiting: Called now and then with the first rank's folder. What it raises ends the request.
 
@@ -149,14 +148,14 @@ class MeasuringRanks:
     def make_trial(
         self, run: ResolvedRun, seconds: float, limit_s: float, own: ResolvedRun | None = None, what: What = "steps"
     ) -> TrialResult:
-        """Makes real steps. Blocks.
+        """Make real steps. Blocks.
 
         Args:
             run: The set's with the settings to try.
             seconds: How long steps are timed.
             limit_s: After that the trial is given up.
-            own: Another batch, compiled or not, whose steps are made in turns with those of `run`, for a comparison.
-            what: What is measured.
+            own: The same run with another batch, whose steps are made in turns with those of `run`, for a comparison.
+            what: Steps cut short, whole steps, or sums.
 
         Raises:
             CancelledError: `cancelled` said so; the set cannot be used any more.
@@ -169,6 +168,7 @@ class MeasuringRanks:
             "backend": run.backend,
             "seconds": seconds,
             "what": what,
+            "compiles": run.compiles,
             **_batch_values(run),
             "own": None if own is None else _batch_values(own),
         }
@@ -179,7 +179,7 @@ class MeasuringRanks:
         return judge(answers, found.deaths)
 
     def close(self) -> None:
-        """Ends the ranks and removes what they wrote."""
+        """End the ranks and remove their files."""
         deadline = time.monotonic() + END_S
         self._tree.kill(deadline)
         # A killed process counts as gone while its threads are still ending; its exit code comes a moment later.
@@ -190,7 +190,6 @@ class MeasuringRanks:
         self._temporary.cleanup()
 
     def _answers(self, limit_s: float, waiting: Callable[[], None]) -> list[dict[str, Any] | None]:
-        """Each rank's answer, as far as they come in time."""
         noticed: float | None = None
 
         def is_over() -> bool:
@@ -237,7 +236,7 @@ class MeasuringRanks:
 
 
 def _batch_values(run: ResolvedRun) -> dict[str, Any]:
-    return {"micro_batch": run.batch.micro, "accumulation": run.batch.accumulation, "compiles": run.compiles}
+    return {"micro_batch": run.batch.micro, "accumulation": run.batch.accumulation}
 
 
 def _has_failed(values: Mapping[str, Any] | None) -> bool:

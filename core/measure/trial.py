@@ -1,4 +1,4 @@
-"""Trials: what ranks answer after real steps, the one outcome that they come to, and the speed that follows. Pure."""
+"""Trials: the answers of ranks after real steps, their one outcome, and the speed that follows. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from core.formatting import UNKNOWN
 from core.launch.resolved import ResolvedRun
 from core.records import Limits, RecordError, Text, read_record
 
-# Steps with at most two micro-batches made, the others counted; with all of them; memory beside all of them; sums of
-# tensors over the ranks.
-What = Literal["steps", "whole_steps", "memory", "sums"]
+# Steps with at most two micro-batches made, the others counted; with all of them; sums of tensors over the ranks.
+What = Literal["steps", "whole_steps", "sums"]
 Outcome = Literal["measured", "too_large", "out_of_memory", "killed", "timed_out", "failed"]
 OUTCOMES: Final[dict[Outcome, str]] = {
     "measured": "measured",
@@ -30,13 +29,11 @@ Bytes = Annotated[int, Limits(0)]
 
 @dataclass(frozen=True, slots=True)
 class SumTimes:
-    """How long sums over the ranks took, as one rank saw them.
+    """Seconds of each sum of a tensor over the ranks, as one rank saw them.
 
     Attributes:
-        transport: How they travelled: "gloo", "nccl" or "shared".
-        size_bytes: Of the tensor.
-        is_model: It is as large as the model's gradients.
-        times_s: Of each sum.
+        transport: "gloo", "nccl" or "shared".
+        is_model: The tensor is as large as the model's gradients.
     """
 
     transport: Text
@@ -50,14 +47,10 @@ class RankAnswer:
     """One rank's answer to a trial (`workers.measure.trial`).
 
     Attributes:
-        outcome: "measured", "out_of_memory" or "failed".
-        step_s: Seconds of a step.
         exchange: How gradients travelled.
         round_s: Seconds of a round that synchronises independent ranks.
         own_steps_s, found_steps_s: Seconds of each step in turn, in a comparison of two batches.
-        memory_bytes: What the process held after each step, or of a GPU its tensors, where that was asked for.
-        peak_bytes: The most that it held, by the same count.
-        sums: Times of sums over the ranks, where these were asked for.
+        sums: Where these were asked for.
         cause: Why there are no figures.
         secondary: Another rank is to blame.
     """
@@ -68,8 +61,6 @@ class RankAnswer:
     round_s: Seconds | None = None
     own_steps_s: list[Seconds] = field(default_factory=list)
     found_steps_s: list[Seconds] = field(default_factory=list)
-    memory_bytes: list[Bytes] = field(default_factory=list)
-    peak_bytes: Bytes = 0
     sums: list[SumTimes] = field(default_factory=list)
     cause: Text = ""
     secondary: bool = False
@@ -77,13 +68,12 @@ class RankAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of a trial.
+    """The outcome of all ranks of a trial.
 
     Attributes:
-        outcome: Of all ranks together.
         steps_s: Seconds of a step on each rank; empty unless it was measured.
-        pairs: Of a comparison of two batches, for each pair of steps what both took on each rank: the run's own batch,
-            and the one that was found.
+        pairs: Of a comparison of two batches, for each pair of steps the seconds on each rank: of the run's own batch,
+            and of the one that was found.
         cause: Why it was not measured, as a sentence.
         answers: Each rank's, where it was measured.
     """
@@ -106,7 +96,7 @@ class Death:
 
 
 def read_answers(values: Sequence[Mapping[str, Any] | None]) -> list[RankAnswer | None]:
-    """Ranks' answers as records; None for one that is missing or is not one."""
+    """Read ranks' answers; None for one that is missing or malformed."""
     return [_read_answer(one) for one in values]
 
 
@@ -118,11 +108,11 @@ def _read_answer(values: Mapping[str, Any] | None) -> RankAnswer | None:
 
 
 def judge(answers: Sequence[RankAnswer | None], deaths: Mapping[int, Death]) -> TrialResult:
-    """One outcome of all ranks: the one that failed first is named, not those that waited for it.
+    """Find the one outcome of all ranks: the one that failed first is named, not those that waited for it.
 
     Args:
         answers: Each rank's; None: it gave none in time.
-        deaths: How ranks ended whose process is gone.
+        deaths: Of the ranks whose process is gone.
     """
     given = [(rank, answer) for rank, answer in enumerate(answers) if answer is not None]
     for rank, answer in given:
@@ -151,19 +141,11 @@ def judge(answers: Sequence[RankAnswer | None], deaths: Mapping[int, Death]) -> 
 
 
 def transport_title(name: str) -> str:
-    """How tensors travelled, for a person: "shared memory, bf16"."""
-    base, _, wire = name.partition(" ")
-    return _TRANSPORTS.get(base, base or UNKNOWN) + (f", {wire}" if wire else "")
+    return _TRANSPORTS.get(name, name or UNKNOWN)
 
 
 def samples_per_s(run: ResolvedRun, steps_s: Sequence[float], round_s: float | None = None) -> float:
-    """Samples a second of all ranks together.
-
-    Args:
-        run: With the settings that were tried.
-        steps_s: Seconds of a step on each rank.
-        round_s: Seconds of a round that synchronises independent ranks.
-    """
+    """Samples a second of all ranks together, from the seconds of a step on each and of a round of independent ones."""
     times = _with_rounds(run, steps_s, round_s)
     if run.mode.is_apart and round_s is None:
         return sum(run.batch.global_ / time_s for time_s in times)
@@ -171,7 +153,7 @@ def samples_per_s(run: ResolvedRun, steps_s: Sequence[float], round_s: float | N
 
 
 def step_seconds(run: ResolvedRun, steps_s: Sequence[float], round_s: float | None = None) -> float:
-    """Seconds of a step: the slowest rank's, where ranks wait for each other; else the mean."""
+    """Seconds of a step: the slowest rank's where ranks wait for each other, else the mean."""
     times = _with_rounds(run, steps_s, round_s)
     return sum(times) / len(times) if run.mode.is_apart and round_s is None else max(times)
 

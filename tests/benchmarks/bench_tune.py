@@ -56,12 +56,10 @@ class Found:
         return f"| {' | '.join(cells)} |"
 
     def trials(self) -> str:
-        rows = ["| micro-batch | accumulation | all-reduce | checkpointing | step, s | samples/s | result |"]
-        rows.append("|---|---|---|---|---|---|---|")
+        rows = ["| micro-batch | accumulation | step, s | samples/s | result |"]
+        rows.append("|---|---|---|---|---|")
         for trial in self.tuned["trials"]:
-            exchange = dict.fromkeys(filter(None, (trial["gradient_exchange"], trial["exchange"])))
-            values = [trial["batch_size"], trial["grad_accum_steps"], " → ".join(exchange)]
-            values += ["on" if trial["grad_checkpointing"] else "off"]
+            values = [trial["batch_size"], trial["grad_accum_steps"]]
             values += ["–" if trial[name] is None else number(trial[name]) for name in ("step_s", "samples_per_s")]
             rows.append(f"| {' | '.join(map(str, (*values, trial['outcome'])))} |")
         return "\n".join(rows)

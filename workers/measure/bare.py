@@ -1,4 +1,4 @@
-"""Measures a rank that trains next to nothing: what Python, PyTorch and a mode's engine need by themselves."""
+"""Memory of a rank that trains next to nothing: Python, PyTorch and a mode's engine by themselves."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _ENGINES: Final = {
 
 
 def baselines(engines: Sequence[str], folder: Path) -> dict[str, dict[str, int]]:
-    """The peak memory of this process after it has trained a tiny model by each engine in turn, alone in its group.
+    """Train a tiny model by each engine in turn, alone in its group, and return the process's peak after each.
 
-    Each brings little beyond the one before, so one process tells of all in the order of `_ENGINES`. A DeepSpeed that
+    Each brings little beyond the one before, so one process serves for all in the order of `_ENGINES`. A DeepSpeed that
     cannot be used is left out: the estimates of all other modes do not depend on it.
     """
     found: dict[str, dict[str, int]] = {}
@@ -52,7 +52,7 @@ def baselines(engines: Sequence[str], folder: Path) -> dict[str, dict[str, int]]
 
 
 def _train(engine: str, folder: Path) -> None:
-    """A few steps and the copy of a checkpoint, as a rank makes them."""
+    """Make a few steps and the copy of a checkpoint, as a rank does."""
     mode, stage, by = _ENGINES[engine]
     rendezvous = (folder / f"rendezvous-{secrets.token_hex(4)}").as_uri() if mode is not Mode.SINGLE else ""
     place = RankPlace(0, 1, torch.device("cpu"), "gloo" if rendezvous else "", rendezvous)

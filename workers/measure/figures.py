@@ -1,4 +1,4 @@
-"""Measures a recipe's model: its sizes without its memory, then real micro-batches and whole steps, and their time.
+"""Figures of a recipe's model: its sizes without its memory, then real micro-batches and whole steps, and their time.
 
 Whole steps at the run's own micro-batch show how much more memory a process takes than its tensors need (the
 allocator's gaps). Passes of two and three samples show how live bytes grow with the micro-batch.
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from core.config import RunConfig
 from core.config.batch import Batch
+from core.recipes.manifest import Recipe
 from workers.host_link.peak_memory import peak_rss_bytes, restart_peak
 from workers.measure.live_bytes import LiveBytes, lines_through, peak_of
 from workers.measure.process import GpuMemory, ProcessorTimer, mapped_bytes, rss_bytes
@@ -28,6 +29,8 @@ from workers.measure.step_times import StepTimes
 from workers.measure.steps import Passes
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
+from workers.recipe_api.loader import load_function
+from workers.recipe_api.refusals import Request
 from workers.recipe_api.run import Run
 from workers.state_files.safetensors_files import snapshot
 from workers.state_files.slices import bare
@@ -62,9 +65,9 @@ def measure_figures(
     say: Say,
     at_first: int,
 ) -> dict[str, Any]:
-    """All figures that depend on the model and not on the mode (`core.measure.estimate.figures.ModelFigures`).
+    """Measure all figures that depend on the model and not on the mode (`core.measure.estimate.figures.ModelFigures`).
 
-    `say` is told what is known so far, for the case that the rest takes too long; `at_first` is what the process took
+    `say` gets the figures so far, for the case that the rest takes too long; `at_first` is the memory of the process
     before the recipe did anything.
     """
     gpu = GpuMemory(device) if device.type == "cuda" else None
@@ -110,7 +113,7 @@ def measure_times(
     threads: int,
     alone_threads: int | None,
 ) -> dict[str, Any]:
-    """One rank's times of steps; the others of the place's group make theirs at the same time."""
+    """Measure one rank's times of steps; the others of the place's group make theirs at the same time."""
     found: dict[str, Any] = {}
     torch.set_num_threads(max(1, threads, alone_threads or 0))  # the recipe may want fewer
     group = make_process_group(place) if place.world_size > 1 else None
@@ -131,7 +134,6 @@ def measure_times(
 
 
 def _passes(task: Task, config: RunConfig, device: torch.device) -> Passes:
-    """A task's, by a replica that exchanges nothing."""
     name = config.precision if config.precision != "auto" else "fp32" if device.type == "cpu" else "bf16"
     precision, strategy = Precision(name, device), SingleStrategy(RankPlace(0, 1, device))
     replica = strategy.replicate(task.model.to(device), task.optimization, _LR, precision)
@@ -153,8 +155,23 @@ def _run(
     main(MeasuredRun(session, measure, rank=1 if device == _META else 0))
 
 
+def count_parameters(recipe: Recipe, config: RunConfig) -> dict[str, int]:
+    """Count all and the trained parameters (`core.recipes.parameter_count`); empty where no model can be built."""
+    try:
+        build = load_function(recipe, "build_model")
+        with torch.device("meta"):  # shapes without memory, so any size is counted on any machine
+            model = build(Request(config))
+    except Exception:  # whatever the recipe's code raises: only its run has to say what is wrong
+        return {}
+    if model is None:
+        return {}
+    parameters = list(model.parameters())  # each once, however many layers share it
+    trained = sum(one.numel() for one in parameters if one.requires_grad)
+    return {"total": sum(one.numel() for one in parameters), "trained": trained}
+
+
 def model_figures(task: Task) -> dict[str, Any]:
-    """Sizes of a task's model, which may be on the meta device."""
+    """Count the sizes of a task's model, which may be on the meta device."""
     parameters = list(task.model.parameters())
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     return {
@@ -169,7 +186,7 @@ def model_figures(task: Task) -> dict[str, Any]:
 
 
 def shard_figures(model: nn.Module) -> dict[str, int]:
-    """Bytes of the largest part that FSDP gathers by itself, and of all such parts."""
+    """Count the bytes of the largest part that FSDP gathers by itself, and of all such parts."""
     from workers.strategies.fsdp import blocks  # late: what it imports must not count as the recipe's
 
     sizes = [sum(p.nbytes for p in block.parameters()) for block in blocks(model)]
@@ -177,7 +194,7 @@ def shard_figures(model: nn.Module) -> dict[str, int]:
 
 
 def optimizer_ratio(optimization: Optimization) -> float:
-    """Bytes of the optimizer's state for each byte of trained parameters, by a step of a tiny model."""
+    """Measure the optimizer's state in bytes for each byte of trained parameters, by a step of a tiny model."""
     tiny = nn.Linear(64, 64, device="cpu")
     optimizer = optimization.optimizer(tiny, 1e-3)
     for parameter in tiny.parameters():
@@ -188,7 +205,7 @@ def optimizer_ratio(optimization: Optimization) -> float:
 
 
 def _small_passes(passes: Passes, batch: Batch) -> dict[str, Any]:
-    """How live bytes grow with the micro-batch, and how long a sample takes where nothing else computes."""
+    """Measure the growth of live bytes with the micro-batch, and the time of a sample where nothing else computes."""
     data_bytes = _prepare(passes, batch)
     _timeline(passes, _SMALL[0])
     timer = ProcessorTimer(torch.get_num_threads())
@@ -208,7 +225,7 @@ def _small_passes(passes: Passes, batch: Batch) -> dict[str, Any]:
 
 
 def _whole_steps(passes: Passes, found: Mapping[str, Any], batch: Batch, before: int) -> dict[str, Any]:
-    """What tensors and the process have at most in whole steps; `before` the model was built it had so much."""
+    """Measure peaks of tensors and process in whole steps; `before` is the process's memory without the model."""
     samples = _samples_in_time(found, batch)
     if not _has_room(found, samples, psutil.virtual_memory().available):
         return {"note": NO_ROOM}
@@ -227,7 +244,7 @@ def _whole_steps(passes: Passes, found: Mapping[str, Any], batch: Batch, before:
 
 
 def _whole_steps_on_gpu(passes: Passes, found: Mapping[str, Any], batch: Batch, gpu: GpuMemory) -> dict[str, Any]:
-    """What PyTorch reserves of a GPU in whole steps beyond their tensors: cuBLAS's workspaces, and gaps."""
+    """Measure PyTorch's reserve of a GPU in whole steps beyond their tensors: cuBLAS's workspaces, and gaps."""
     samples = _samples_in_time(found, batch)
     if not _has_room(found, samples, gpu.free_bytes):
         return {"note": NO_ROOM, "context_bytes": gpu.context_bytes()}
@@ -245,19 +262,19 @@ def _samples_in_time(found: Mapping[str, Any], batch: Batch) -> int:
 
 
 def _can_write(found: Mapping[str, Any]) -> bool:
-    """Whether a text can be written in time, if each token takes a forward pass."""
+    """Whether a text can be sampled in time, if each token takes a forward pass."""
     return bool(_TEXT_TOKENS * found["seconds_per_sample"] / 3 < LIMIT_S)
 
 
 def _has_room(found: Mapping[str, Any], samples: int, free: int) -> bool:
-    """Whether whole steps of a micro-batch leave enough of the free memory for what else is running."""
+    """Whether whole steps of a micro-batch leave enough of the free memory for other programs."""
     held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
     return bool(held + peak_of(found["step_lines"], samples) <= ROOM * free)
 
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Bytes in whole steps: what is held between them, what a pass makes, the process, and a checkpoint's copy."""
+    """Bytes in whole steps: held between them, made by a pass, of the process, and of a checkpoint's copy."""
 
     held: int
     passes: int
@@ -266,14 +283,14 @@ class _Steps:
 
 
 def _prepare(passes: Passes, batch: Batch) -> int:
-    """Lets the recipe make what a step needs; how many bytes that took."""
+    """Let the recipe make the data of a step; return its bytes."""
     before, numbers = rss_bytes(), np.arange(batch.global_, dtype=np.int64)
     passes.prepare(numbers, numbers)
     return 0 if passes.task.before_step is None else max(0, rss_bytes() - before)
 
 
 def _timeline(passes: Passes, samples: int) -> list[int]:
-    """A pass over a number of samples; the bytes of its tensors after each operation."""
+    """Make a pass over a number of samples; return the bytes of its tensors after each operation."""
     live = LiveBytes()
     with live:
         passes.make(np.arange(samples, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Speed of the link between devices: sums of tensors, and what PyTorch's sharding costs, in real passes."""
+"""Speed of the link between devices: sums of tensors, and real passes of PyTorch's sharding."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LARGE: Final = 1024
 SMALL: Final = 64
 _STEPS: Final = 6
 _WARM_UP: Final = 2
-# Of a step of stage 3: each part is gathered twice and summed once (`core.measure.estimate.traffic`).
+# Of a step of stage 3: each part is gathered twice and summed once (`core.measure.estimate.speed.step_traffic`).
 _COLLECTIVES: Final = 3 * PARTS
 
 
 def measure_link(place: RankPlace, seconds: float) -> dict[str, Any]:
-    """The values of `core.measure.link.Link`; every rank of the group calls it."""
+    """Measure the values of `core.measure.link.Link`; every rank of the group calls it."""
     flags = make_process_group(place)
     # As `workers.strategies.local_sgd` exchanges weights.
     wire = place.device if place.backend == "nccl" else torch.device("cpu")
@@ -51,10 +51,10 @@ def measure_link(place: RankPlace, seconds: float) -> dict[str, Any]:
 
 
 def shard_speed(device: torch.device) -> dict[str, float]:
-    """The values of `Link` about sharding; every rank of the default group calls it.
+    """Measure the values of `Link` about sharding; every rank of the default group calls it.
 
     Weights are gathered for both passes and gradients shared out, as in stage 3, by a model that computes next to
-    nothing. What it computes is timed by itself and taken off.
+    nothing. Its computing is timed by itself and taken off.
     """
     large_s, small_s = (_step_s(width, device, shards=True) for width in (LARGE, SMALL))
     computing_s = _step_s(LARGE, device, shards=False) - _step_s(SMALL, device, shards=False)

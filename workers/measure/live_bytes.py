@@ -1,4 +1,4 @@
-"""Counts the bytes of tensors that live, after each operation of a forward and backward pass."""
+"""Live bytes: the memory of tensors after each operation of a forward and backward pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Runs the operation and follows the memory of what it returns."""
         for tensor in tree_leaves(args):  # an operation may return its own argument, which is not new memory
             if isinstance(tensor, torch.Tensor):
                 self._follow(tensor, new=False)
@@ -59,7 +58,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
 
 
 def lines_through(sizes: tuple[int, int], timelines: Sequence[Sequence[int]]) -> list[Line]:
-    """Lines whose highest gives the peak for any micro-batch, from the timelines of two small ones.
+    """Fit lines, the highest of which is the peak for any micro-batch, to the timelines of two small ones.
 
     Each moment grows linearly with the samples, and another moment may be the peak of a larger micro-batch: of few
     samples the end of the backward pass with all gradients, of many its beginning with all activations.
@@ -78,5 +77,4 @@ def _line(sizes: tuple[int, int], few: int, more: int) -> Line:
 
 
 def peak_of(lines: Sequence[Line], samples: int) -> int:
-    """The highest of the lines at a micro-batch."""
     return max((constant + slope * samples for constant, slope in lines), default=0)

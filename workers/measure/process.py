@@ -1,4 +1,4 @@
-"""Use of resources by this process: memory in mapped files, of its GPU beyond its tensors, and processor time."""
+"""Resources of this process: memory in mapped files, GPU memory beyond its tensors, and processor time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rss_bytes() -> int:
 
 
 def mapped_bytes(model: nn.Module) -> int:
-    """Bytes of a model's parameters that lie in mapped files, as opened checkpoints do; 0 where the system hides it."""
+    """Count a model's parameters in mapped files, as opened checkpoints are, in bytes; 0 where the system hides it."""
     try:
         maps = psutil.Process().memory_maps(grouped=False)
     except (AttributeError, psutil.Error, OSError):  # macOS has none
@@ -42,7 +42,7 @@ def mapped_bytes(model: nn.Module) -> int:
 
 
 def _addresses(region: object) -> tuple[int, int]:
-    """First address and end of a region: "55d8-55d9" on Linux; on Windows the first alone, whose size is `rss`."""
+    """Parse first address and end of a region: "55d8-55d9" on Linux; on Windows the first alone, of size `rss`."""
     first, _, end = str(region.addr).partition("-")  # type: ignore[attr-defined]  # psutil's tuples differ by system
     start = int(first, 16)
     return start, int(end, 16) if end else start + int(region.rss)  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ class GpuMemory:
         return int(free)
 
     def restart_peak(self) -> None:
-        """Lets `peak_bytes` count from now on."""
+        """Let `peak_bytes` count from now on."""
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(self._device)
 
@@ -70,7 +70,7 @@ class GpuMemory:
         return torch.cuda.max_memory_reserved(self._device)
 
     def context_bytes(self) -> int:
-        """What the driver holds for this process besides that; 0 where it does not say."""
+        """Memory that the driver holds for this process besides that; 0 where it does not say."""
         used = self._gpu.used_bytes()
         if used is None or self._before is None:
             return 0
@@ -79,18 +79,14 @@ class GpuMemory:
 
 
 class ProcessorTimer:
-    """Times what this process computes from its making on, whatever else computes meanwhile.
-
-    Args:
-        threads: How many threads share the work.
-    """
+    """Times the work of this process from now on, whatever else computes meanwhile; `threads` share it."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._began, self._used_s = time.perf_counter(), time.process_time()
 
     def seconds(self) -> float:
-        """How long the work would have taken alone; what is too short for the ticks is timed by the wall clock."""
+        """Seconds that the work would have taken alone; work too short for the ticks is timed by the wall clock."""
         used_s = time.process_time() - self._used_s
         if used_s < _LEAST_TICKS * TICK_S:
             return time.perf_counter() - self._began

@@ -15,12 +15,12 @@ from workers.training.session import Session
 from workers.training.task import Task
 from workers.training.training_mode import begin_training
 
-# Of a dataset without cached tokens so much text is tokenised; what is in it does not matter.
+# Of a dataset without cached tokens so much text is tokenised; its content does not matter.
 SAMPLE_BYTES: Final = 1 << 20
 
 
 class NoHost:
-    """A session's reporter and inbox without a host: what was prepared comes back from it."""
+    """A session's reporter and inbox without a host; it hands back the prepared data."""
 
     def __init__(self) -> None:
         self._data = DataReady(0, 0)
@@ -60,7 +60,7 @@ class MeasuredRun(Run):
         return info
 
     def tokenize(self, tokenizer: TokenizerSpec, *, validation_split: bool = False) -> TokenData:
-        """The cached tokens of the dataset, or those of its first text."""
+        """Return the cached tokens of the dataset, or those of its first text."""
         corpus = self._open_corpus()
         corpus = corpus if validation_split else corpus.without_validation()
         found = found_tokens(corpus, tokenizer, token_cache_dir())
@@ -73,6 +73,6 @@ class MeasuredRun(Run):
         return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
 
     def fit(self, task: Task) -> None:
-        """Measures instead of training; as in a run, what `from_pretrained` returned is put into training mode."""
+        """Measure instead of training; as in a run, a model from `from_pretrained` is put into training mode."""
         begin_training(task.model)
         self._measure(task)

@@ -1,4 +1,4 @@
-"""Times real optimizer steps of a recipe on one device: data, forward and backward pass, update.
+"""Real optimizer steps of a recipe on one device, timed: data, forward and backward pass, update.
 
 All ranks of a run make their steps at the same time, as in the run: CPU devices share memory and caches, GPUs the
 processor that feeds them. In between, the first rank makes the same steps alone, with all threads that one device has.
@@ -17,16 +17,14 @@ import numpy as np
 import torch
 
 from core.config.batch import Batch
-from core.machine.devices.own_gpu import OwnGpu
 from workers.measure.steps import Passes
 
 MOST_TURNS: Final = 5
 LEAST_TURNS: Final = 2
 # For all steps: where they take long there are fewer of them, and then with fewer samples.
 LIMIT_S: Final = 7.0
-# A turn has as many steps that count as this takes. A GPU's energy counter moves about every 0.1 s.
+# A turn has as many steps that count as this takes.
 TURN_S: Final = 0.4
-GPU_TURN_S: Final = 0.5
 # Steps before those do not count. Where no core is idle, Linux starts a new OpenMP thread on the core of the thread
 # that made it, and the two take turns there until it is moved: 0.3 to 0.8 s, in which two threads are as slow as one.
 SETTLE_S: Final = 0.8
@@ -57,13 +55,11 @@ class _Step:
 
 @dataclass
 class _Turns:
-    """What was timed in turns of one kind: with all other ranks, or by itself while they do nothing."""
+    """Steps of turns of one kind: with all other ranks, or alone while they do nothing."""
 
     threads: int
     few_s: float = 0.0
     steps: list[_Step] = field(default_factory=list)
-    energy_j: float | None = 0.0
-    took_s: float = 0.0
 
     @property
     def counted(self) -> list[_Step]:
@@ -84,12 +80,11 @@ class StepTimes:
         self._passes, self._batch, self._highest = passes, batch, highest
         self._chunk = max(batch.global_, chunk)
         self._few = min(2, batch.micro)
-        self._energy = OwnGpu(is_amd=torch.version.hip is not None) if passes.device.type == "cuda" else None
         self._most_threads = torch.get_num_threads()  # a recipe may want fewer than it could have
         self._next = 0
 
     def measure(self, threads: int, alone_threads: int | None, *, is_first: bool) -> dict[str, Any]:
-        """Times steps; every rank calls it.
+        """Time steps; every rank calls it.
 
         Args:
             threads: Of this rank beside the others; 0 on a GPU.
@@ -138,11 +133,10 @@ class StepTimes:
             "prepare_s": self._prepare_s(turns.steps),
             "steps": len(counted),
             "tokens_per_sample": self._passes.task.tokens_per_sample,
-            "power_w": None if turns.energy_j is None or not turns.took_s else turns.energy_j / turns.took_s,
         }
 
     def _prepare_s(self, steps: Sequence[_Step]) -> float:
-        """For each sample: a step's share, and a chunk's where its first step takes longer than others."""
+        """Seconds for each sample: a step's share, and a chunk's where its first step takes longer than others."""
         inside = [step.prepare_s for step in steps if not step.begins_chunk]
         begins = [step.prepare_s for step in steps if step.begins_chunk]
         each_s = median(inside) if inside else 0.0
@@ -150,7 +144,7 @@ class StepTimes:
         return each_s / self._batch.global_ + first_s / self._chunk
 
     def _plan(self, kinds: Sequence[_Turns], mine: Sequence[_Turns], began: float) -> _Plan:
-        """As many steps as the time allows, alike on all ranks, by a step of few samples in each kind of turns."""
+        """Plan as many steps as the time allows, alike on all ranks, from a step of few samples in each kind."""
         micro, few = self._batch.micro, self._few
         prepare_s, whole_s = 0.0, []
         for turns in kinds:
@@ -169,7 +163,7 @@ class StepTimes:
         double = min(micro, 2 * few)
         if samples < double and least * (prepares_s + sum(whole_s) * double / micro) <= _PATIENCE * left_s:
             samples = double  # of two sizes, what does not grow with the samples is known
-        steps = [_Steps.of(seconds * samples / micro, self._passes.device) for seconds in whole_s]
+        steps = [_Steps.of(seconds * samples / micro) for seconds in whole_s]
         round_s = prepares_s + sum(one.took_s for one in steps)
         if LEAST_TURNS * round_s > _PATIENCE * left_s:  # long steps, of which threads that settle are a small part
             steps = [replace(one, unsettled=0) for one in steps]
@@ -177,29 +171,19 @@ class StepTimes:
         return _Plan(samples, steps, max(LEAST_TURNS, min(MOST_TURNS, int(left_s / round_s))))
 
     def _turn(self, turns: _Turns, samples: int, steps: _Steps, *, meets: bool) -> None:
-        """Makes the steps of a turn; one that `meets` begins each of them with all other ranks."""
+        """Make the steps of a turn; one that `meets` begins each of them with all other ranks."""
         self._take(turns.threads)
         self._begin_chunk()
-        energy_j, began = self._energy_j(), self._passes.now()
         for number in range(steps.unsettled + steps.counted):
             step = replace(self._step(samples), counts=number >= steps.unsettled)
             turns.steps.append(replace(step, longest_s=self._highest(step.trained_s)) if meets else step)
-        turns.took_s += self._passes.now() - began
-        after_j = self._energy_j()
-        if energy_j is None or after_j is None or turns.energy_j is None:
-            turns.energy_j = None
-        else:
-            turns.energy_j += after_j - energy_j
-
-    def _energy_j(self) -> float | None:
-        return None if self._energy is None else self._energy.energy_j()
 
     def _take(self, threads: int) -> None:
         if threads:
             torch.set_num_threads(min(threads, self._most_threads))
 
     def _begin_chunk(self) -> None:
-        """The next step is the first of a chunk."""
+        """Let the next step be the first of a chunk."""
         self._next = -(-self._next // self._chunk) * self._chunk
 
     def _step(self, samples: int) -> _Step:
@@ -218,18 +202,17 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Steps of a turn: those in which threads settle, and those that count; each of them takes `step_s`."""
+    """Numbers of steps in a turn: those in which threads settle, and those that count; each takes `step_s`."""
 
     step_s: float
     unsettled: int
     counted: int
 
     @classmethod
-    def of(cls, step_s: float, device: torch.device) -> Self:
-        """As many as the constants above ask for."""
+    def of(cls, step_s: float) -> Self:
         step_s = max(1e-6, step_s)
-        counted = math.ceil((GPU_TURN_S if device.type == "cuda" else TURN_S) / step_s)
-        return cls(step_s, min(_MOST_UNSETTLED, math.ceil(SETTLE_S / step_s)), min(_MOST_STEPS, counted))
+        unsettled, counted = (math.ceil(seconds / step_s) for seconds in (SETTLE_S, TURN_S))
+        return cls(step_s, min(_MOST_UNSETTLED, unsettled), min(_MOST_STEPS, counted))
 
     @property
     def took_s(self) -> float:

@@ -34,30 +34,20 @@ class Passes:
         task: The recipe's.
         replica: Its model as the mode trains it.
         precision: Of the passes.
-        device: Where the model stands.
-        use: Called before each pass; makes the model's forward pass the one that is measured here.
+        device: Of the model.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        replica: Replica,
-        precision: Precision,
-        device: torch.device,
-        use: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, task: Task, replica: Replica, precision: Precision, device: torch.device) -> None:
         self.task, self.replica, self.precision, self.device = task, replica, precision, device
-        self._use = use
 
     def prepare(self, numbers: Indices, own: Indices) -> None:
-        """Lets the recipe make what a step needs: rollouts."""
+        """Let the recipe make the data of a step: rollouts."""
         if self.task.before_step is not None:
             with torch.no_grad(), self.precision.forward():
                 self.task.before_step(StepSamples(0, numbers, own))
 
     def make(self, indices: Indices, *, last: bool = True, share: float = 1.0) -> None:
-        """A pass over a micro-batch, whose loss counts as a share of the step's."""
-        self._use()
+        """Make a pass over a micro-batch, whose loss counts as a share of the step's."""
         with self.replica.micro_batch(last=last):
             inputs = to_device(self.task.batch(indices), self.device)
             with self.precision.forward():
@@ -65,7 +55,7 @@ class Passes:
             self.replica.backward(loss * share, last=last)
 
     def now(self) -> float:
-        """Seconds, once the device has done all that it was given."""
+        """Seconds, once the device has finished its work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
@@ -76,9 +66,8 @@ class Steps:
 
     Args:
         passes: Of the task.
-        strategy: How the work is shared.
         batch: Of the replica group.
-        samples: How many the dataset has; steps begin again at the first when all were used.
+        samples: Of the dataset; steps begin again at the first when all were used.
         whole: All micro-batches of a step are made, however many.
     """
 
@@ -89,7 +78,7 @@ class Steps:
         self._number = 0
 
     def warm_up(self) -> None:
-        """Untimed steps: memory is taken, DDP orders its buckets, the optimizer makes its state.
+        """Make untimed steps: memory is taken, DDP orders its buckets, the optimizer makes its state.
 
         They have one micro-batch, unless whole ones are made: DeepSpeed counts micro-batches itself.
         """
@@ -103,15 +92,11 @@ class Steps:
     def measure(self, seconds: float) -> float:
         """Seconds of a whole step, the median of steps that last about `seconds` in all."""
         first_s, whole_s = self.step()
-        count = self.count(first_s, seconds, MOST_STEPS)
+        count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, self.mean(first_s)))))
         return statistics.median([whole_s, *(self.step()[1] for _ in range(count - 1))])
 
-    def count(self, step_s: float, seconds: float, most: int) -> int:
-        """How many steps last about `seconds`; the same on all ranks of the replica group."""
-        return min(most, max(LEAST_STEPS, round(seconds / max(1e-6, self.mean(step_s)))))
-
     def mean(self, seconds: float) -> float:
-        """The mean over the ranks of the replica group, so that all of them count the same."""
+        """Mean over the ranks of the replica group, so that all of them count the same."""
         return self._strategy.total([seconds])[0] / self._strategy.group_size
 
     def measure_round(self, barrier: Callable[[], None]) -> float | None:
@@ -129,7 +114,7 @@ class Steps:
         return min(times)
 
     def step(self) -> tuple[float, float]:
-        """Makes a step; its seconds, and those of one with all its micro-batches."""
+        """Make a step; return its seconds, and those of one with all its micro-batches."""
         now, micro = self._passes.now, self._batch.micro
         began = now()
         samples = self._own_samples()
@@ -148,7 +133,7 @@ class Steps:
         self._passes.make(indices, last=last, share=1 / self._batch.accumulation)
 
     def _own_samples(self) -> Indices:
-        """The step's samples of this rank, after the recipe has made what it needs."""
+        """This rank's samples of the step, once the recipe has prepared it."""
         batch, rank = self._batch, self._strategy.group_rank
         numbers = np.arange(batch.global_, dtype=np.int64) + self._number * batch.global_
         numbers %= self._samples

@@ -26,12 +26,9 @@ Times = dict[tuple[int, str], list[float]]
 
 
 def time_transports(place: RankPlace, model_bytes: int, seconds: float) -> list[dict[str, Any]]:
-    """`SumTimes` of each size and transport, as this rank saw them.
+    """Measure `SumTimes` of each size and transport, for about `seconds`.
 
-    Args:
-        place: This rank's.
-        model_bytes: Size of all gradients together, which is one of the sizes.
-        seconds: Each transport has one round at least.
+    `model_bytes`, the size of all gradients together, is one of the sizes.
     """
     group = make_process_group(place)
     ways: dict[str, GradientAllReduce] = {}
@@ -58,13 +55,13 @@ def time_sums(
     sizes: Sequence[int],
     seconds: float,
 ) -> Times:
-    """Times sums for about `seconds`: all transports take turns, size by size, in an order that changes each round.
+    """Time sums for about `seconds`: all transports take turns, size by size, in an order that changes each round.
 
     Args:
         reduces: Sums a tensor over the ranks, by transport.
         group: Of all ranks, for flags.
-        device: Where tensors are.
-        sizes: Of them, in bytes.
+        device: Of the tensors.
+        sizes: In bytes.
         seconds: Each transport has one round at least.
     """
     tensors = {size: torch.ones(max(1, size // 4), device=device) for size in sizes}

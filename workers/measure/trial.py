@@ -7,19 +7,15 @@ import statistics
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import psutil
 import torch
 
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.errors import PeerLostError
 from workers.host_link.failures import explain, is_out_of_memory
-from workers.host_link.peak_memory import peak_rss_bytes
 from workers.measure.run import MeasuredRun, NoHost
 from workers.measure.steps import Passes, Steps, take_turns
 from workers.measure.sums import time_transports
@@ -33,12 +29,11 @@ from workers.training.task import Task
 
 # Steps are timed, and nothing is to be learnt in them that would change their speed.
 LR: Final = 1e-6
-MOST_MEMORY_STEPS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is tried.
+    """A request for a trial.
 
     Attributes:
         config: Complete with the recipe's defaults.
@@ -47,7 +42,6 @@ class Trial:
         place: This rank's; all ranks of a trial have a rendezvous of their own.
         seconds: How long steps are timed.
         own: Another batch, whose steps are made in turns with those of `batch`.
-        own_compiles: Whether those are made by a compiled model.
         what: As `core.measure.ranks` asks for it.
     """
 
@@ -57,21 +51,20 @@ class Trial:
     place: RankPlace
     seconds: float
     own: Batch | None = None
-    own_compiles: bool = False
     what: str = "steps"
 
 
 def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier: Callable[[], None]) -> dict[str, Any]:
-    """Makes a trial; never raises for what the recipe, the device or another rank does.
+    """Make a trial; failures of the recipe, the device or another rank are an answer, too.
 
     Args:
-        trial: What is tried.
+        trial: The request.
         main: The recipe's.
         folder: This rank's: data is prepared there once for all trials.
         barrier: Waits until all ranks are here, also those that nothing connects.
 
     Returns:
-        The values of `core.measure.ranks.RankAnswer`.
+        The values of `core.measure.trial.RankAnswer`.
     """
     found: dict[str, Any] = {}
     strategy = make_strategy(trial.mode, trial.place, trial.config, trial.batch)
@@ -109,39 +102,25 @@ def _measured(session: Session, task: Task, trial: Trial, barrier: Callable[[], 
     model = task.model if strategy.forward_is_collective else task.model.to(device)
     forward = SwitchedForward(model, strategy)
     replica = strategy.replicate(model, task.optimization, LR, precision)
+    forward.use(compiled=session.config.torch_compile)
 
-    def steps_of(batch: Batch, *, compiled: bool) -> Steps:
-        passes = Passes(task, replica, precision, device, partial(forward.use, compiled=compiled))
+    def steps_of(batch: Batch) -> Steps:
+        passes = Passes(task, replica, precision, device)
         made = Steps(passes, strategy, batch, session.data.samples, whole=trial.what != "steps")
         made.warm_up()
         return made
 
-    steps = steps_of(trial.batch, compiled=session.config.torch_compile)
-    if trial.what == "memory":
+    steps = steps_of(trial.batch)
+    if trial.own is None:
         barrier()
-        found = _memory(steps, trial.seconds, device)
-    elif trial.own is None:
-        barrier()
-        found = {"step_s": steps.measure(trial.seconds)}
+        found: dict[str, Any] = {"step_s": steps.measure(trial.seconds)}
     else:
-        own = steps_of(trial.own, compiled=trial.own_compiles)
+        own = steps_of(trial.own)
         barrier()
         own_s, found_s = take_turns(own, steps, trial.seconds)
         found = {"step_s": statistics.median(found_s), "own_steps_s": own_s, "found_steps_s": found_s}
     found["exchange"] = str(strategy.figures().get("exchange", ""))
     return found | {"round_s": steps.measure_round(barrier)}
-
-
-def _memory(steps: Steps, seconds: float, device: torch.device) -> dict[str, Any]:
-    """Steps for about `seconds`, with memory after each: of a GPU that of its tensors, else the process's."""
-    process, on_gpu = psutil.Process(), device.type == "cuda"
-    count = steps.count(steps.step()[0], seconds, MOST_MEMORY_STEPS)
-    held, times = np.zeros(count, dtype=np.int64), np.zeros(count)  # made before, so that they do not grow
-    for number in range(count):
-        times[number] = steps.step()[1]
-        held[number] = torch.cuda.memory_allocated(device) if on_gpu else process.memory_info().rss
-    peak = torch.cuda.max_memory_allocated(device) if on_gpu else peak_rss_bytes()
-    return {"step_s": statistics.median(times.tolist()), "memory_bytes": held.tolist(), "peak_bytes": peak}
 
 
 def _failure(error: Exception, device: torch.device) -> dict[str, Any]:
@@ -153,7 +132,7 @@ def _failure(error: Exception, device: torch.device) -> dict[str, Any]:
 
 
 def _close(strategy: Strategy) -> None:
-    """Leaves the other ranks, so that those who still wait for this one notice it."""
+    """Leave the other ranks, so that those that still wait for this one notice it."""
     try:
         strategy.close()
     except Exception:

@@ -58,7 +58,7 @@ class Measuring:
         self._mains: dict[str, Callable[[Run], None]] = {}
 
     def answer(self, asked: Asked, number: int) -> dict[str, Any]:
-        """What was measured, or why nothing was."""
+        """Measure; the answer to a failure is its error."""
         self._number = number
         kinds = {
             "bare": self._bare,
@@ -75,7 +75,7 @@ class Measuring:
             return error_values(explain_as_error(error, "this machine"))
 
     def main_of(self, folder: str) -> Callable[[Run], None]:
-        """A recipe's function, loaded once."""
+        """Load a recipe's function, once."""
         if folder not in self._mains:
             self._mains[folder] = load_function(get_recipe(folder), "main")
         return self._mains[folder]
@@ -87,8 +87,7 @@ class Measuring:
 
     def _figures(self, asked: Asked) -> dict[str, Any]:
         from workers.measure.bare import baselines
-        from workers.measure.figures import measure_figures
-        from workers.measure.parameter_count import count_parameters
+        from workers.measure.figures import count_parameters, measure_figures
         from workers.measure.process import rss_bytes
 
         baselines(["single"], self._own)  # what a bare rank loads must not count as the recipe's
@@ -131,7 +130,6 @@ class Measuring:
             place,
             asked["seconds"],
             None if own is None else _batch(own, group),
-            own is not None and own["compiles"],
             asked["what"],
         )
         barrier = _Barrier(self._context.run_dir, self._number, self._context)
@@ -148,7 +146,7 @@ class Measuring:
 
 
 def main(kind: str) -> None:
-    """Answers requests of a kind; its parent ends this process."""
+    """Answer requests of a kind; the parent ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the parent, which ends the ranks
     context = RankContext.from_env(os.environ)
     folder, own = context.run_dir, context.run_dir / f"rank{context.rank}"
@@ -172,7 +170,7 @@ def _batch(asked: Asked, group: int) -> Batch:
 
 
 def _wait_for(path: Path) -> Asked:
-    """The next request; it is put there whole."""
+    """Wait for the next request; it is put there whole."""
     while not path.exists():
         time.sleep(_WAIT_S)
     values: Asked = json.loads(read_utf8(path))
@@ -187,7 +185,7 @@ class _Barrier:
         self._times = 0
 
     def wait(self) -> None:
-        """Returns once every rank is here.
+        """Wait until every rank is here.
 
         Raises:
             PeerLostError: Another rank has failed and will not come.

@@ -15,7 +15,6 @@ from core.measure.estimate.free import Free
 from core.measure.estimate.history import EVENT as MEMORY_EVENT
 from core.measure.estimate.history import RunMemory, RunTime
 from core.measure.estimate.modes import estimate_run
-from core.measure.estimate.prices import NO_PRICES
 from core.measure.estimate.probe import known_baselines, known_figures
 from core.measure.estimate.shape import run_shape
 from core.measure.estimate.speed import estimate_times, time_of
@@ -80,7 +79,7 @@ def _predicted_time(run: ResolvedRun, runs_dir: Path) -> RunTime:
     if figures is None:
         return RunTime(shape)
     try:
-        times = estimate_times(run, figures, known_time(run, runs_dir), NO_PRICES)
+        times = estimate_times(run, figures, known_time(run, runs_dir))
     except RankdeckError:
         return RunTime(shape)
     own, one = time_of(times, run), times[0]

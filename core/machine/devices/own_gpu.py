@@ -1,4 +1,4 @@
-"""`OwnGpu`: energy and memory of this process's GPU, by its driver."""
+"""`OwnGpu`: the memory in use of this process's GPU, by its driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ class OwnGpu:
     def __init__(self, *, is_amd: bool) -> None:
         driver = AMD if is_amd else NVIDIA
         self._reader: GpuReader | None = None
-        self._counts_energy = False
         try:
             devices = driver.find().devices
         except Exception:
@@ -21,11 +20,6 @@ class OwnGpu:
         first = next((device for device in devices if not device.hidden_by), None)
         if first is not None:
             self._reader = driver.reader(first, False)
-            self._counts_energy = first.counts_energy
-
-    def energy_j(self) -> float | None:
-        """Joules since the driver was loaded; None where it does not count them."""
-        return None if self._reader is None or not self._counts_energy else self._reader.read().energy_j
 
     def used_bytes(self) -> int | None:
         """Its memory in use, by all processes; None where the driver does not say."""

@@ -1,4 +1,4 @@
-"""Contenders of a benchmark: the same run on 1, 2, 4, 8 of its devices, or with other micro-batches. Pure.
+"""Contenders of a benchmark: the same run on 1, 2, 4, 8 of its devices. Pure.
 
 Each device gets the processor threads that it has when all devices train. With all threads for one device and half of
 them for each of two, two CPU devices could never be twice as fast.
@@ -6,9 +6,8 @@ them for each of two, two CPU devices could never be twice as fast.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
@@ -19,64 +18,26 @@ from core.launch.environment import cpu_threads
 from core.launch.resolved import ResolvedRun, resolve_on
 
 COUNTS: Final = (1, 2, 4, 8)
-# Of micro-batches.
-MOST_SIZES: Final = 6
 
 
 class Kind(StrEnum):
-    """What is measured."""
+    """A benchmark."""
 
     WEAK = "weak"
     STRONG = "strong"
     COMM = "comm"
-    MEMORY = "memory"
-    ACCUMULATION = "accumulation"
 
 
-TITLES: Final = {
-    Kind.WEAK: "Weak scaling",
-    Kind.STRONG: "Strong scaling",
-    Kind.COMM: "Communication",
-    Kind.MEMORY: "Memory",
-    Kind.ACCUMULATION: "Gradient accumulation",
-}
-ABOUT: Final = {
-    Kind.WEAK: "Samples a second with the same batch on each device: 100 % is the speed of one device, times devices.",
-    Kind.STRONG: "Samples a second with the same global batch: 100 % is the speed of one device, times devices.",
-    Kind.COMM: "Time and bandwidth of gradient all-reduces, by size and transport.",
-    Kind.MEMORY: "Peak memory of each device, and whether it grows from step to step.",
-    Kind.ACCUMULATION: "Time of a step with the same global batch in micro-batches of different size.",
-}
+_TITLES: Final = {Kind.WEAK: "Weak scaling", Kind.STRONG: "Strong scaling", Kind.COMM: "Communication"}
 # Efficiency that is good.
 TARGETS: Final = {Kind.WEAK: 0.9, Kind.STRONG: 0.8}
-TURNS: Final = {Kind.WEAK: 5, Kind.STRONG: 5, Kind.COMM: 3, Kind.MEMORY: 1, Kind.ACCUMULATION: 5}
+TURNS: Final = {Kind.WEAK: 5, Kind.STRONG: 5, Kind.COMM: 3}
 # How long steps or sums are timed in a turn.
-SECONDS: Final = {Kind.WEAK: 2.0, Kind.STRONG: 2.0, Kind.COMM: 5.0, Kind.MEMORY: 30.0, Kind.ACCUMULATION: 2.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """What takes turns with others.
-
-    Attributes:
-        run: What is measured, on its devices.
-    """
-
-    run: ResolvedRun
-
-    @property
-    def devices(self) -> int:
-        return self.run.world_size
-
-    @property
-    def name(self) -> str:
-        """As a progress line calls it."""
-        batch, devices = self.run.batch, f"{self.devices} device{'' if self.devices == 1 else 's'}"
-        return f"{devices}, micro-batch {batch.micro} × {batch.accumulation}"
+SECONDS: Final = {Kind.WEAK: 2.0, Kind.STRONG: 2.0, Kind.COMM: 5.0}
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Numbers of devices from "1,2,4".
+    """Read numbers of devices from "1,2,4".
 
     Raises:
         UsageError: It is not a list of numbers from 1 on.
@@ -88,22 +49,12 @@ def parse_counts(text: str) -> tuple[int, ...]:
 
 
 def default_counts(devices: int) -> tuple[int, ...]:
-    """1, 2, 4, 8 as far as there are devices, and all of them."""
+    """Return 1, 2, 4, 8 as far as there are devices, and all of them."""
     return tuple(sorted({*(count for count in COUNTS if count <= devices), devices}))
 
 
-def threads_of_device(run: ResolvedRun, counts: Sequence[int]) -> int:
-    """Processor threads that each rank of every contender has."""
-    return cpu_threads(run.platform, max(counts))
-
-
-def find_contenders(kind: Kind, run: ResolvedRun, counts: Sequence[int] = ()) -> tuple[Contender, ...]:
-    """What is measured.
-
-    Args:
-        kind: The benchmark.
-        run: On the most devices.
-        counts: Numbers of devices; empty: `default_counts`.
+def find_contenders(kind: Kind, run: ResolvedRun, counts: Sequence[int] = ()) -> tuple[ResolvedRun, ...]:
+    """Return the runs to compare; `run` has the most devices, and without `counts` the default ones are taken.
 
     Raises:
         ConfigError, PreflightError: This run cannot be measured so.
@@ -120,17 +71,16 @@ def find_contenders(kind: Kind, run: ResolvedRun, counts: Sequence[int] = ()) ->
         )
     if kind == Kind.COMM:
         counts = [count for count in counts if count > 1]
-    if len(counts) < (2 if kind in (Kind.WEAK, Kind.STRONG) else 1):
+    if len(counts) < (1 if kind == Kind.COMM else 2):
         several = "at least two devices" if kind == Kind.COMM else "two or more numbers of devices, such as 1 and 2"
         raise ConfigError(
             "devices",
-            f"{TITLES[kind]} needs {several}.",
+            f"{_TITLES[kind]} needs {several}.",
             "Choose at least two devices.",
             title="Not enough devices",
             option="--devices cpux2",
         )
-    made = [contender for count in counts for contender in _contenders_on(kind, run, count, max(counts))]
-    return tuple(made)
+    return tuple(contender for count in counts for contender in _on_devices(kind, run, count, max(counts)))
 
 
 def _check(kind: Kind, run: ResolvedRun) -> None:
@@ -152,22 +102,21 @@ def _check(kind: Kind, run: ResolvedRun) -> None:
         )
 
 
-def _contenders_on(kind: Kind, run: ResolvedRun, count: int, most: int) -> list[Contender]:
+def _on_devices(kind: Kind, run: ResolvedRun, count: int, most: int) -> list[ResolvedRun]:
     config = run.config.replace(mode=run.mode)
     if count == 1:
         config = config.replace(mode=Mode.AUTO, sync_every=None)
     if kind == Kind.COMM:
         config = config.replace(mode=Mode.DDP, sync_every=None, gradient_exchange="auto")
     micro, accumulation = run.batch.micro, run.batch.accumulation
-    share = micro * accumulation
-    if kind in (Kind.STRONG, Kind.ACCUMULATION) and not run.mode.is_apart:
+    if kind == Kind.STRONG:
         share = _share(run.batch.global_, count)
         micro = next(size for size in range(min(micro, share), 0, -1) if share % size == 0)
-    if kind == Kind.ACCUMULATION:
-        return [_contender(run, config, size, share // size, count, most) for size in _sizes(share, run.batch.micro)]
-    found = [_contender(run, config, micro, share // micro, count, most)]
-    if kind == Kind.COMM and found[0].run.backend == "nccl":
-        found.append(_contender(run, config.replace(backend="gloo"), micro, share // micro, count, most))
+        accumulation = share // micro
+    config = config.replace(batch_size=micro, grad_accum_steps=accumulation, global_batch_size=None)
+    found = [_resolved(run, config, count, most)]
+    if kind == Kind.COMM and found[0].backend == "nccl":
+        found.append(_resolved(run, config.replace(backend="gloo"), count, most))
     return found
 
 
@@ -181,21 +130,6 @@ def _share(global_batch: int, count: int) -> int:
     return global_batch // count
 
 
-def _sizes(share: int, micro: int) -> list[int]:
-    """Micro-batches that divide a device's share: powers of two nearest to the run's own, and that one."""
-    sizes = {1 << power for power in range(share.bit_length()) if share % (1 << power) == 0}
-    sizes |= {size for size in (micro, share) if share % size == 0}
-    if len(sizes) < 2:
-        raise ConfigError(
-            "global_batch_size",
-            f"A device's share of the global batch is {share}, so there is only one size of micro-batch.",
-            "Choose a larger global batch.",
-            option="--global-batch-size 32",
-        )
-    return sorted(sorted(sizes, key=lambda size: (abs(math.log2(size / micro)), size))[:MOST_SIZES])
-
-
-def _contender(run: ResolvedRun, config: RunConfig, micro: int, accumulation: int, count: int, most: int) -> Contender:
-    config = config.replace(batch_size=micro, grad_accum_steps=accumulation, global_batch_size=None)
+def _resolved(run: ResolvedRun, config: RunConfig, count: int, most: int) -> ResolvedRun:
     platform = replace(run.platform, physical_cores=cpu_threads(run.platform, most) * count)
-    return Contender(resolve_on(config, run.recipe, run.devices[:count], platform))
+    return resolve_on(config, run.recipe, run.devices[:count], platform)

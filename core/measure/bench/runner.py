@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import platform
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+import psutil
+
+import core
 from core.errors import RankdeckError
+from core.launch.environment import cpu_threads
 from core.launch.resolved import ResolvedRun
-from core.measure.bench.contenders import SECONDS, TURNS, Contender, Kind, find_contenders, threads_of_device
-from core.measure.bench.rows import Bench, Measured
+from core.machine.devices.cpu import processor_name
+from core.machine.packages import recorded_versions
+from core.machine.platform import physical_cores
+from core.measure.bench.contenders import SECONDS, TURNS, Kind, find_contenders
+from core.measure.bench.report import Bench, Measured, contender_name
 from core.measure.ranks import CancelledError, MeasuringRanks
 from core.measure.room import find_shortages
 from core.measure.trial import TrialResult, What
@@ -18,25 +28,7 @@ from core.measure.trial import TrialResult, What
 FIRST_LIMIT_S: Final = 300.0
 LEAST_LIMIT_S: Final = 60.0
 _PATIENCE: Final = 4.0
-_WHAT: Final[dict[Kind, What]] = {Kind.COMM: "sums", Kind.MEMORY: "memory"}
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a benchmark is.
-
-    Attributes:
-        doing: What happens now, for a person.
-        bench: What was measured so far.
-        share: Of the turns that are over, 0 … 1.
-    """
-
-    doing: str
-    bench: Bench
-    share: float = 0.0
-
-
-Tell = Callable[[Progress], None]
+_LOAD_S: Final = 1.0
 
 
 def run_bench(
@@ -46,37 +38,29 @@ def run_bench(
     *,
     turns: int | None = None,
     seconds: float | None = None,
-    on_progress: Tell = lambda _: None,
+    on_progress: Callable[[str, float], None] = lambda _doing, _share: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Bench:
-    """Measures. Blocks; may be called from any thread. When it returns or raises, no process that it started is left.
+    """Measure. Blocks; when it returns or raises, no process that it started is left.
 
     Args:
-        kind: What is measured.
+        kind: The benchmark.
         run: On the most devices.
         counts: Numbers of devices; empty: 1, 2, 4, 8 as far as there are devices.
         turns: Of each contender; None: as the kind has it.
         seconds: How long each turn is timed; None: as the kind has it.
-        on_progress: Called before each turn.
-        cancelled: Asked now and then; True ends it, with what was measured by then.
+        on_progress: Called before each turn with a text and the share that is over.
+        cancelled: Asked now and then; True ends it, with the figures measured by then.
 
     Raises:
         ConfigError, PreflightError: This run cannot be measured so.
     """
     contenders = find_contenders(kind, run, counts)
-    runner = _Runner(
-        kind,
-        run,
-        contenders,
-        TURNS[kind] if turns is None else turns,
-        SECONDS[kind] if seconds is None else seconds,
-        threads_of_device(run, [contender.devices for contender in contenders]),
-        on_progress,
-        cancelled,
-    )
-    for place, cause in find_shortages(run, [contender.run for contender in contenders]).items():
-        runner.failures[place] = TrialResult("too_large", cause=cause)
+    turns, seconds = turns or TURNS[kind], seconds or SECONDS[kind]
+    runner = _Runner(kind, run, contenders, turns, seconds, on_progress, cancelled, [[] for _ in contenders])
     try:
+        for place, cause in find_shortages(run, contenders).items():
+            runner.failures[place] = TrialResult("too_large", cause=cause)
         runner.take_turns()
     except CancelledError:
         return runner.bench(is_stopped=True)
@@ -89,37 +73,34 @@ def run_bench(
 class _Runner:
     kind: Kind
     run: ResolvedRun
-    contenders: tuple[Contender, ...]
+    contenders: tuple[ResolvedRun, ...]
     turns: int
     seconds: float
-    threads: int
-    on_progress: Tell
+    on_progress: Callable[[str, float], None]
     cancelled: Callable[[], bool]
-    made: list[list[TrialResult]] = field(default_factory=list)
+    made: list[list[TrialResult]]
     failures: dict[int, TrialResult] = field(default_factory=dict)
     longest_s: dict[int, float] = field(default_factory=dict)
     _sets: dict[tuple[int, str], MeasuringRanks] = field(default_factory=dict)
 
     def take_turns(self) -> None:
-        self.made = [[] for _ in self.contenders]
         order = list(range(len(self.contenders)))
-        done = 0
         for turn in range(self.turns):
-            for place in order if turn % 2 == 0 else reversed(order):
+            for done, place in enumerate(order if turn % 2 == 0 else reversed(order)):
                 if self.cancelled():
                     raise CancelledError
-                self._tell(f"{self.contenders[place].name}, turn {turn + 1} of {self.turns}", done)
+                share = (turn + done / len(order)) / self.turns
+                name = contender_name(self.contenders[place])
+                self.on_progress(f"{name}, turn {turn + 1} of {self.turns}", share)
                 if place not in self.failures:
                     self._take_turn(place)
-                done += 1
-        self._tell("Done", done)
 
     def bench(self, *, is_stopped: bool = False) -> Bench:
         measured = [
             Measured(contender, tuple(made), self.failures.get(place))
             for place, (contender, made) in enumerate(zip(self.contenders, self.made, strict=True))
         ]
-        return Bench(self.kind, self.run, self.threads, tuple(measured), self.turns, self.seconds, is_stopped)
+        return Bench(self.kind, self.run, tuple(measured), is_stopped)
 
     def close(self) -> None:
         for ranks in self._sets.values():
@@ -134,7 +115,7 @@ class _Runner:
             self.failures[place] = answered
 
     def _answered(self, place: int) -> TrialResult:
-        run = self.contenders[place].run
+        run = self.contenders[place]
         limit_s = FIRST_LIMIT_S + _PATIENCE * self.seconds
         if place in self.longest_s:
             limit_s = max(LEAST_LIMIT_S, _PATIENCE * self.longest_s[place])
@@ -143,16 +124,55 @@ class _Runner:
             if key not in self._sets:
                 self._sets[key] = MeasuringRanks.of_run(run, "trial", self.cancelled)
             ranks = self._sets[key]
-            answered = ranks.make_trial(run, self.seconds, limit_s, what=_WHAT.get(self.kind, "whole_steps"))
+            what: What = "sums" if self.kind == Kind.COMM else "whole_steps"
+            answered = ranks.make_trial(run, self.seconds, limit_s, what=what)
             self.longest_s[place] = max(self.longest_s.get(place, 0.0), ranks.took_s)
         except CancelledError:
             raise
         except RankdeckError as error:  # no process, no folder
             answered = TrialResult("failed", cause=error.cause)
-        # What memory a process had for one contender must not count for the next.
-        if key in self._sets and (self.kind == Kind.MEMORY or not self._sets[key].is_usable):
+        if key in self._sets and not self._sets[key].is_usable:
             self._sets.pop(key).close()
         return answered
 
-    def _tell(self, doing: str, done: int) -> None:
-        self.on_progress(Progress(doing, self.bench(), done / (self.turns * len(self.contenders))))
+
+def busy_share() -> float:
+    """Watch the processor for a second, and return the share of it that programs keep busy."""
+    return float(psutil.cpu_percent(interval=_LOAD_S)) / 100
+
+
+def describe(run: ResolvedRun, counts: Sequence[int], busy_before: float) -> dict[str, Any]:
+    """Describe settings, devices, versions and machine, without names of users and machines.
+
+    Args:
+        run: On the most devices.
+        counts: Numbers of devices.
+        busy_before: `busy_share` before anything was started.
+    """
+    machine, config = run.platform, run.config
+    return {
+        "written": time.strftime("%Y-%m-%d"),
+        "recipe": run.recipe.name,
+        "mode": run.mode.value,
+        "engine": run.choice.engine or None,
+        "backend": run.backend or None,
+        "precision": config.precision,
+        "seq_len": config.seq_len,
+        "options": {name: value for name, value in sorted(config.options.items()) if not isinstance(value, str)},
+        "counts": list(counts),
+        "threads_per_device": cpu_threads(machine, max(counts)),
+        "devices": [{"kind": d.kind, "name": d.name, "memory_bytes": d.memory_bytes} for d in run.devices],
+        "rankdeck": core.__version__,
+        "python": platform.python_version(),
+        "torch": machine.torch_version,
+        "torch_cuda": machine.cuda_build,
+        "torch_rocm": machine.rocm_build,
+        "packages": recorded_versions(),
+        "os": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": processor_name(),
+        "cores": physical_cores(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "busy_before": round(busy_before, 3),
+        "platform": sys.platform,
+    }

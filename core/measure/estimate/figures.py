@@ -1,4 +1,4 @@
-"""Figures that an estimate is made of, as the probe measured them (`workers.measure.figures`)."""
+"""Measured figures of a model and of bare ranks, from which an estimate is computed (`workers.measure.figures`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from core.recipes.parameter_formula import ModelSize
 from core.records import Finite, Limits, Whole
 
-# Gaps, in bytes for each byte of its tensors, where no whole step could be measured: what the recipes here have.
+# Gaps, in bytes for each byte of tensors, where no whole step could be measured: those of the recipes here.
 USUAL_GAPS: Final = 0.12
 # A CUDA context with PyTorch's and cuBLAS's kernels, as measured (docs/gpu-tests.md).
 USUAL_CONTEXT: Final = 512 << 20
@@ -26,26 +26,24 @@ CHECKPOINTING: Final = "grad_checkpointing"
 
 @dataclass(frozen=True, slots=True)
 class ModelFigures:
-    """A recipe's model with its settings: everything that does not depend on mode, devices or micro-batch.
+    """Figures of a recipe's model with its settings that do not depend on mode, devices or micro-batch.
 
     Attributes:
-        parameters, trainable: Numbers of weights.
-        parameter_bytes, buffer_bytes, trainable_bytes: Their sizes.
         tensor_bytes: Of each trained tensor.
         block_bytes, blocks_bytes: Of the largest part that FSDP gathers by itself, and of all such parts.
         optimizer_ratio: Bytes of optimizer state for each byte of trained weights.
-        recipe_bytes: What the recipe's own imports and data took.
-        data_bytes: What it made for a step (rollouts).
+        recipe_bytes: Of the recipe's own imports and data.
+        data_bytes: Of its data for a step (rollouts).
         step_lines: The highest of ``constant + slope × micro-batch`` is the peak of a pass's new tensors; None where
             no pass was measured.
         added_lines: The same for a pass that adds to gradients which are there.
         seconds_per_sample: Of a pass.
-        pass_peak_bytes: The most that a pass of whole steps made; 0: none were made.
-        pass_gap_bytes: What the process, or PyTorch on a GPU, took beyond that and what it held.
-        copy_gap_bytes: What a checkpoint's copy then took beyond its size.
-        context_bytes: What the driver takes of a GPU for a process, besides PyTorch's memory.
-        prepared_bytes: The most that making the data took of the process: learning a tokenizer, in the first run.
-        mapped_bytes: Of the weights, what lies in the file that they were opened from, mapped into memory.
+        pass_peak_bytes: Peak of the new tensors in a pass of whole steps; 0: none were made.
+        pass_gap_bytes: Memory of the process, or PyTorch's on a GPU, beyond that and the tensors it held.
+        copy_gap_bytes: Memory of a checkpoint's copy beyond its size.
+        context_bytes: Memory of a GPU that the driver takes for a process, besides PyTorch's.
+        prepared_bytes: Peak of the process while making the data: learning a tokenizer, in the first run.
+        mapped_bytes: Of the weights that lie in a mapped file, from which they were opened.
         note: Why something is not known, as a sentence.
         is_least: Nothing was measured: only the parameters were counted.
     """
@@ -80,31 +78,31 @@ class ModelFigures:
 
     @property
     def is_context_known(self) -> bool:
-        """Whether what the driver takes of a GPU could be told from what other programs did meanwhile."""
+        """Whether the driver's memory could be told apart from that of other programs."""
         return self.context_bytes >= _LEAST_CONTEXT
 
     def gap_bytes(self, passes: int, tensors: int) -> int:
-        """What the allocator leaves unused between tensors.
+        """Bytes that the allocator leaves unused between tensors.
 
-        Gaps come from a pass: what it makes is freed again in another order, and large tensors begin at multiples of
-        2 MiB (docs/decisions/0025). So they grow with the micro-batch, and not with what an engine keeps. On a GPU the
-        workspaces of cuBLAS are among them.
+        Gaps come from a pass: its tensors are freed in another order than they were made, and large ones begin at
+        multiples of 2 MiB (docs/decisions/0025). So they grow with the micro-batch, and not with an engine's own
+        tensors. On a GPU the workspaces of cuBLAS are among them.
 
         Args:
-            passes: The most that a pass's new tensors have.
-            tensors: Of all tensors, for where no whole step could be measured.
+            passes: Peak of a pass's new tensors.
+            tensors: Of all tensors, for models without a measured whole step.
         """
         if not self.pass_peak_bytes:
             return round(USUAL_GAPS * tensors)
         return round(min(_MOST_GAPS, self.pass_gap_bytes / self.pass_peak_bytes) * passes)
 
     def pass_bytes(self, samples: int, *, adds: bool) -> int:
-        """The most that a pass's new tensors have at a micro-batch; its new gradients among them unless it `adds`."""
+        """Peak of a pass's new tensors at a micro-batch; its new gradients are among them unless it `adds`."""
         lines = (self.added_lines if adds else self.step_lines) or ()
         return max((line[0] + line[1] * samples for line in lines), default=0)
 
     def optimizer_share(self, ranks: int) -> int:
-        """The largest of the ranks' optimizer states where whole tensors are dealt out (ZeRO stage 1 of PyTorch).
+        """Bytes of the largest rank's optimizer state where whole tensors are dealt out (ZeRO stage 1 of PyTorch).
 
         `ZeroRedundancyOptimizer` gives the next largest tensor to the rank that has least.
         """
@@ -120,7 +118,7 @@ class Baselines:
 
     Attributes:
         rss_bytes: `single`, `ddp`, `zero1`, `fsdp`, `deepspeed`; one that could not be measured is missing.
-        extra_commit_bytes: Windows: what such a process has reserved beyond that.
+        extra_commit_bytes: Windows: memory that such a process has reserved beyond that.
     """
 
     rss_bytes: dict[str, Whole] = field(default_factory=dict)
@@ -128,17 +126,17 @@ class Baselines:
 
     @property
     def least_commit_bytes(self) -> int | None:
-        """Windows: what even the smallest of these ranks has reserved; None where that was not measured."""
+        """Windows: reserved memory of the smallest of these ranks; None where that was not measured."""
         extra = self.extra_commit_bytes
         return min((size + extra[name] for name, size in self.rss_bytes.items() if name in extra), default=None)
 
     def of(self, engine: str) -> int:
-        """The engine's; where it is missing, the largest that is known."""
+        """Return the engine's peak; where it is missing, the largest known one."""
         return self.rss_bytes.get(engine, max(self.rss_bytes.values(), default=0))
 
 
 def least_figures(size: ModelSize, ranks: int) -> ModelFigures:
-    """What is known of a model at once, from the settings alone: how many parameters it has.
+    """Figures of a model from its number of parameters alone, which the settings tell at once.
 
     AdamW keeps 16 bytes for each trained one in fp32: weight, gradient and two moments. A verdict on it can only be
     that even these do not fit.

@@ -21,11 +21,10 @@ COMFORTABLE: Final = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """What is free now, in bytes; None is not known.
+    """Free memory and disk space, in bytes; None is not known.
 
     Attributes:
-        ram: Of the machine's memory.
-        commit: Of what Windows may promise to programs: memory and page file. None elsewhere.
+        commit: Windows' commit charge: memory and page file. None elsewhere.
         disk: Where the run's folder will be.
         devices: Of each GPU's memory, by UUID; a card that drives the screen keeps some for it.
     """
@@ -37,11 +36,11 @@ class Free:
 
 
 def free_now(samples: Sequence[DeviceSample], runs_dir: Path | None) -> Free:
-    """What is free just now.
+    """Ask the system for free memory and disk space.
 
     Args:
         samples: Of the devices, as a `DeviceMonitor` took them.
-        runs_dir: Where the run's folder will be; it need not exist yet. None: no disk is asked, which takes a while.
+        runs_dir: The run's parent folder; it need not exist yet. None: no disk is asked, which takes a while.
     """
     gpus = {
         sample.uuid: max(0, sample.memory_total_bytes - sample.memory_used_bytes - sample.screen_reserve_bytes)
@@ -57,7 +56,7 @@ def free_now(samples: Sequence[DeviceSample], runs_dir: Path | None) -> Free:
 
 
 def verdict_on(need: int, free: int | None, *, complete: bool) -> Verdict:
-    """Whether a need fits; one that is not `complete` can only be known to be too large."""
+    """Judge a need; one that is not `complete` can only be known to be too large."""
     if free is None:
         return "unknown"
     if need > free:

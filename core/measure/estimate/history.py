@@ -1,11 +1,11 @@
-"""Memory and time of runs as predicted and measured, in `memory.json` and `time.json` of a run's folder; the errors."""
+"""Predicted and measured memory and time of runs, in `memory.json` and `time.json` of a run's folder."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -23,8 +23,6 @@ EVENT: Final = "memory"
 SETTLING: Final = 3
 # Counted steps that make a run's speed.
 ENOUGH: Final = 5
-# Runs whose predictions show how true predictions are.
-TELLING: Final = 3
 _LIMIT_BYTES: Final = 1 << 20
 _LARGEST: Final = 1e15
 
@@ -34,22 +32,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """What an earlier run of the same shape achieved.
-
-    Attributes:
-        step_s: Mean seconds of a step.
-        samples_per_s: Of all its ranks together.
-        power_w: Mean power of its GPUs, by their energy counters.
-    """
+    """Speed of an earlier run of the same shape: mean seconds of a step, samples a second of all its ranks."""
 
     step_s: float
     samples_per_s: float
-    power_w: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
-    """One run's memory, of the attempt that was measured last.
+    """Memory of a run's newest measured attempt.
 
     Attributes:
         mode: "ddp", "zero1", …; empty while nothing was predicted.
@@ -74,7 +65,7 @@ class RunMemory:
         return self.predicted_bytes / measured - 1 if self.predicted_bytes is not None and measured else None
 
     def with_peaks(self, rank: int, line: Mapping[str, Any]) -> RunMemory:
-        """With what a rank reported; peaks only grow."""
+        """Add a rank's report; peaks only grow."""
         news = {name: value for name, value in line.items() if name.endswith("_bytes") and isinstance(value, int)}
         before = self.ranks.get(rank, {})
         peaks = {name: max(news.get(name, 0), before.get(name, 0)) for name in {*news, *before}}
@@ -86,13 +77,7 @@ class RunMemory:
 
 @dataclass(frozen=True, slots=True)
 class RankTime:
-    """The steps of one rank, since the attempt began.
-
-    Attributes:
-        heard: Steps that it reported.
-        counted: Those of them that count.
-        seconds, samples: Of the counted ones, in sum.
-    """
+    """The reported steps of one rank since the attempt began, and the sums over those that count."""
 
     heard: Whole = 0
     counted: Whole = 0
@@ -100,7 +85,6 @@ class RankTime:
     samples: Amount = 0.0
 
     def with_step(self, step_s: float, samples: float) -> RankTime:
-        """With one more step."""
         if self.heard < SETTLING:
             return replace(self, heard=self.heard + 1)
         return RankTime(self.heard + 1, self.counted + 1, self.seconds + step_s, self.samples + samples)
@@ -108,14 +92,12 @@ class RankTime:
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """One run's time, of the newest attempt.
+    """Time of a run's newest attempt.
 
     Attributes:
-        shape: What its speed depends on (`core.measure.estimate.shape.run_shape`).
+        shape: See `core.measure.estimate.shape.run_shape`.
         source: Of the prediction: "probe" or "runs"; empty: nothing was predicted.
-        predicted_step_s, predicted_samples_per_s, predicted_speedup: Before it started.
         one_samples_per_s: One device's by itself, to which speed-ups refer.
-        ranks: Steps of each rank.
     """
 
     shape: Text = ""
@@ -156,7 +138,7 @@ class RunTime:
         return self.predicted_step_s / achieved - 1 if self.predicted_step_s is not None and achieved else None
 
     def with_line(self, rank: int, line: Mapping[str, Any]) -> RunTime:
-        """With a step that a rank reported."""
+        """Add a step that a rank reported."""
         step_s, rate = line.get("step_time_s"), line.get("samples_per_s")
         if not isinstance(step_s, int | float) or not isinstance(rate, int | float) or not 0 < step_s < _LARGEST:
             return self
@@ -168,12 +150,11 @@ class RunTime:
 
 
 def read_memory(folder: Path) -> RunMemory | None:
-    """What a run's folder keeps; None where there is nothing, or it cannot be read."""
+    """Read the record in a run's folder; None where there is none, or it cannot be read."""
     return _read(folder / MEMORY, RunMemory)
 
 
 def read_time(folder: Path) -> RunTime | None:
-    """What a run's folder keeps; None where there is nothing, or it cannot be read."""
     return _read(folder / TIME, RunTime)
 
 
@@ -192,13 +173,13 @@ def _write(path: Path, name: str, record: RunMemory | RunTime) -> None:
 
 
 def device_peak(peaks: Mapping[str, Any]) -> int | None:
-    """A rank's peak on its device: what PyTorch reserved of a GPU's memory, on a CPU device all of its process."""
+    """Return a rank's peak on its device: PyTorch's reserve on a GPU, the whole process on a CPU device."""
     peak = peaks.get("reserved_bytes", peaks.get("rss_bytes"))
     return peak if isinstance(peak, int) else None
 
 
 def history(runs_dir: Path) -> list[dict[str, Any]]:
-    """One row for each run that kept its memory or time, newest first."""
+    """Return one row for each run that kept its memory or time, newest first."""
     return [row for entry in list_runs(runs_dir) if (row := _row(entry)) is not None]
 
 
@@ -222,9 +203,3 @@ def _row(entry: RunEntry) -> dict[str, Any] | None:
         "measured_speedup": time.speedup,
         "predicted_from": time.source,
     }
-
-
-def known_error(times: Iterable[RunTime]) -> float | None:
-    """How far off predictions from timed steps were, up or down, on average; None where too few runs can tell."""
-    errors = [abs(time.error) for time in times if time.source == "probe" and time.error is not None]
-    return sum(errors) / len(errors) if len(errors) >= TELLING else None

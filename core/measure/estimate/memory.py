@@ -1,4 +1,4 @@
-"""Memory of one rank, mode by mode. Pure arithmetic; docs/estimate.md says of each engine what it keeps and why."""
+"""Memory of one rank, mode by mode. Pure arithmetic; docs/estimate.md has the reasons for each engine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ RUN_BYTES: Final = 12 << 20
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a model is trained, as far as its memory depends on it.
+    """Settings of a run on which a rank's memory depends.
 
     Attributes:
         mode: Never `Mode.AUTO`.
         stage: ZeRO's, 3 for FSDP, 0 in other modes.
         by_deepspeed: DeepSpeed shards.
-        ranks: Of the run.
-        micro_batch, accumulation: Of each rank.
         narrow: Weights are gathered, or kept beside fp32 masters, in a format of two bytes.
         on_cpu: Ranks are CPU devices, whose memory the C library hands out.
         shared_memory: Gradients are summed in shared memory.
@@ -53,7 +51,7 @@ class Layout:
 
     @property
     def engine(self) -> str:
-        """By the name of its baseline."""
+        """The name of its baseline."""
         if not self.mode.is_connected:
             return "ddp" if self.outer_copies else "single"
         if self.by_deepspeed:
@@ -68,9 +66,9 @@ class RankMemory:
     Attributes:
         parameters: Weights and buffers, fp32 masters among them.
         gradients, optimizer: As this rank keeps them.
-        activations: What a micro-batch's passes need beyond gradients.
+        activations: Of a micro-batch's passes, beyond gradients.
         communication: Buckets, gathered weights, other ranks' buckets in shared memory.
-        copy: What the copy that a checkpoint takes adds to the peak, and the files that a merge maps into memory.
+        copy: The share of a checkpoint's copy that adds to the peak, and the files that a merge maps into memory.
         framework: Python, PyTorch, the engine and the recipe's imports and data; of a GPU, the CUDA context.
         allocator: Gaps between tensors, and memory that was used before and is not given back.
     """
@@ -86,22 +84,20 @@ class RankMemory:
 
     @property
     def total(self) -> int:
-        """The peak."""
         return sum(dataclasses.astuple(self))
 
     @property
     def least(self) -> RankMemory:
-        """What the parameters alone need, whatever a step makes."""
+        """The memory of the parameters alone, whatever a step makes."""
         return RankMemory(self.parameters, self.gradients, self.optimizer, 0, 0, 0, 0, 0)
 
     def as_dict(self) -> dict[str, int]:
-        """With `total`."""
         return {**dataclasses.asdict(self), "total": self.total}
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What an engine keeps besides activations.
+    """Memory of an engine besides activations.
 
     Attributes:
         left: Memory that was used before training and is not given back: room for later copies.
@@ -121,7 +117,7 @@ class _Kept:
 
 
 def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> RankMemory:
-    """The memory of a rank: on a CPU device all of its process, on a GPU what lies there."""
+    """Compute the memory of a rank: on a CPU device all of its process, on a GPU its share of the card."""
     kept = _kept(figures, layout, rank)
     keeps_gradients = layout.mode.is_connected
     adds = keeps_gradients or layout.accumulation > 1
@@ -157,13 +153,13 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
 
 
 def _copy_gap(figures: ModelFigures, copied: int) -> int:
-    """What a copy of this size leaves unused between its tensors; measured with one of all there is to copy."""
+    """Bytes that a copy of this size leaves unused between its tensors; measured with a copy of everything."""
     whole = figures.parameter_bytes + figures.buffer_bytes + figures.optimizer_ratio * figures.trainable_bytes
     return round(figures.copy_gap_bytes * min(1.0, copied / max(1.0, whole)))
 
 
 def host_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> int:
-    """What a rank needs of the machine's RAM: all of it on a CPU device, the process and its copy on a GPU."""
+    """Compute a rank's share of the machine's RAM: all of it on a CPU device, the process and its copy on a GPU."""
     if layout.on_cpu:
         return rank_memory(figures, baselines, layout, rank).total
     kept = _kept(figures, layout, rank)
@@ -213,10 +209,10 @@ def _ddp(figures: ModelFigures, layout: Layout, rank: int) -> _Kept:
 def _fsdp(figures: ModelFigures, layout: Layout) -> _Kept:
     """A share of everything; of the weights also those in use.
 
-    Stage 3 holds what is in no block and two blocks (one in use, one on its way), stage 2 the whole model from a step's
-    first micro-batch to its last. Besides, for the largest part that travels at once: what was gathered before it is
-    sorted into tensors, its whole gradient, and the copy of it that is summed. The whole model was there before it was
-    cut; only weights that lay in a mapped file leave nothing behind.
+    Stage 3 holds the weights in no block and two blocks (one in use, one on its way), stage 2 the whole model from a
+    step's first micro-batch to its last. The largest part that travels at once comes three times more: gathered before
+    it is sorted into tensors, as a whole gradient, and as the copy that is summed. The whole model was there before it
+    was cut; only weights in a mapped file leave nothing behind.
     """
     ranks, scale = layout.ranks, 0.5 if layout.narrow else 1.0
     weights, trained, block = figures.parameter_bytes, figures.trainable_bytes, figures.block_bytes
@@ -259,7 +255,7 @@ def _deepspeed(figures: ModelFigures, layout: Layout) -> _Kept:
 
 
 def _merged(figures: ModelFigures, layout: Layout, rank: int) -> tuple[int, int]:
-    """What rank 0 makes of independent ranks' weights, their average and a copy of its own; and the weights of all.
+    """Bytes of rank 0's average of independent ranks' weights with a copy of its own; and of the weights of all.
 
     Those are read by mapping the checkpoint's files into memory: no room of the heap serves for them.
     """

@@ -30,15 +30,15 @@ SEVERITY: Final[tuple[Verdict, ...]] = ("fits", "unknown", "tight", "too_large")
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A memory that a run needs room in: a GPU's, this computer's, or what Windows may promise.
+    """The need of a run for a GPU's memory, this computer's, or Windows' commit charge.
 
     Attributes:
-        bytes, free_bytes: What the run needs of it, and what is free; None: not known.
+        free_bytes: None is not known.
         place: "on GPU 1 · RTX 4090", "in this computer's memory".
-        is_measured: It is all that the run needs, and not only its parameters.
-        device: Whose memory it is; None: the machine's.
-        ranks: How many CPU devices need that much together.
-        is_commit: It is Windows' commit charge: what it promises of memory and page file.
+        is_measured: It is the whole need, and not only that of the parameters.
+        device: The memory's; None: the machine's.
+        ranks: Number of CPU devices that need that much together.
+        is_commit: It is Windows' commit charge: memory and page file.
     """
 
     bytes: int
@@ -55,14 +55,14 @@ class Need:
 
     @property
     def text(self) -> str:
-        """Need and free memory, where the one is larger: "needs 6.6 TB, 20 GiB free"."""
+        """Need and free memory: "needs 6.6 TB, 20 GiB free"."""
         free = "free memory not known" if self.free_bytes is None else f"{memory_size(self.free_bytes)} free"
         times = f"{self.ranks} × " if self.ranks > 1 else ""
         return f"needs {times}{memory_size(self.bytes // self.ranks)}, {free}"
 
     @property
     def severity(self) -> tuple[int, bool, float]:
-        """Orders needs, the worst last: by verdict as if all were measured, a device's before the machine's."""
+        """A sort key, the worst last: by verdict as if all were measured, a device's before the machine's."""
         verdict = verdict_on(self.bytes, self.free_bytes, complete=True)
         share = self.bytes / max(1, self.free_bytes or 1)
         return SEVERITY.index(verdict), self.device is not None, share
@@ -70,12 +70,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeed:
-    """One device's memory in one mode.
-
-    Attributes:
-        memory: Of its rank.
-        need: Of the memory that it takes this from; CPU devices share the machine's.
-    """
+    """One device's memory in one mode, and the need that it is part of; CPU devices share the machine's."""
 
     device: Device
     memory: RankMemory
@@ -92,16 +87,15 @@ class DeviceNeed:
 
 @dataclass(frozen=True, slots=True)
 class ModeEstimate:
-    """What a run needs in one mode.
+    """The needs of a run in one mode.
 
     Attributes:
-        reason: Why it cannot be used; empty where it can, and only then the rest means something.
-        engine: Who shards: "deepspeed", "torch" or "".
-        batch: Its batch arithmetic.
+        reason: Why the mode cannot be used; empty where it can, and only then the rest means something.
+        engine: "deepspeed", "torch" or "".
         devices: One a rank.
-        needs: Of each GPU's memory, of the machine's, and on Windows of memory and page file.
-        host_bytes: Of RAM of one machine, over its ranks, with the copies that a checkpoint takes.
-        commit_bytes: Of Windows' commit charge; None elsewhere.
+        needs: For each GPU's memory, the machine's, and on Windows memory and page file.
+        host_bytes: RAM of one machine, over its ranks, with the copies of a checkpoint.
+        commit_bytes: Windows' commit charge; None elsewhere.
         checkpoint_bytes, disk_bytes: Of one checkpoint; of all that are kept, with the best one.
     """
 
@@ -140,7 +134,6 @@ class ModeEstimate:
         return max(peaks, default=0)
 
     def sentence(self) -> str:
-        """The verdict for a person."""
         if self.reason:
             return self.reason
         if self.verdict == "fits":
@@ -155,7 +148,6 @@ class ModeEstimate:
 def estimate_modes(
     run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free
 ) -> tuple[ModeEstimate, ...]:
-    """A run in every mode that there is."""
     return tuple(
         ModeEstimate(other.variant, reason=other.reason)
         if other.run is None
@@ -166,12 +158,7 @@ def estimate_modes(
 
 @dataclass(frozen=True, slots=True)
 class ModeRun:
-    """The same run in a mode.
-
-    Attributes:
-        run: None where it cannot be used.
-        reason: Why it cannot be used.
-    """
+    """The same run in a mode, or the reason why the mode cannot be used."""
 
     variant: ModeVariant
     run: ResolvedRun | None
@@ -179,17 +166,17 @@ class ModeRun:
 
 
 def mode_runs(run: ResolvedRun) -> tuple[ModeRun, ...]:
-    """A run in every mode: alone on its first device, else on all of them."""
+    """Resolve a run in every mode: alone on its first device, else on all of them."""
     return tuple(_in_mode(run, variant) for variant in VARIANTS)
 
 
 def mode_name(run: ResolvedRun) -> str:
-    """The name of the mode that a run was resolved to."""
+    """Name the mode that a run was resolved to."""
     return run.mode.variant(run.config.zero_stage).name
 
 
 def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> ModeEstimate:
-    """A run in the mode that it was resolved to; of figures that say no more, what its parameters need at least."""
+    """Estimate a run in the mode that it was resolved to; `least_figures` give the needs of its parameters alone."""
     layout = run_layout(run, figures)
     ranks = range(run.world_size)
     memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
@@ -227,7 +214,6 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
 
 
 def run_layout(run: ResolvedRun, figures: ModelFigures) -> Layout:
-    """How a run is trained, as far as its memory depends on it."""
     config, mode, ranks = run.config, run.mode, run.world_size
     on_cpu = run.devices[0].kind == "cpu"
     by_deepspeed = run.choice.engine == DEEPSPEED
@@ -251,7 +237,7 @@ def run_layout(run: ResolvedRun, figures: ModelFigures) -> Layout:
 
 
 def _saves_beside(config: RunConfig, batch: Batch, sample_s: float | None) -> bool:
-    """Whether a checkpoint is written while further steps run: not where only the end is saved."""
+    """Whether checkpoints are written while further steps run: not where only the end is saved."""
     steps, every, every_s = config.steps, config.checkpoint_every_steps, config.checkpoint_every_s
     if every is not None and (steps is None or every < steps):
         return True
@@ -276,7 +262,7 @@ def _in_mode(run: ResolvedRun, variant: ModeVariant) -> ModeRun:
 
 
 def _for_mode(config: RunConfig, variant: ModeVariant) -> RunConfig:
-    """The same run in another mode; settings that belong to one mode alone are left out in the others."""
+    """Change the mode; settings that belong to one mode alone are left out in the others."""
     changes, mode = variant.settings, variant.mode
     if not mode.is_apart:
         changes |= {"sync_every": None}

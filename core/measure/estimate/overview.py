@@ -1,4 +1,4 @@
-"""Overview of an estimate: all that is shown of it, by the command line and in the window."""
+"""Overview of an estimate, as the command line and the window show it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
 from core.measure.estimate.free import Free
 from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run
-from core.measure.estimate.prices import NO_PRICES, Prices
 from core.measure.estimate.probe import known_baselines, known_figures
 from core.measure.estimate.remedies import Remedy, remedies
 from core.measure.estimate.speed import NO_STEP, TimeEstimate, TimeFigures, estimate_times, time_of
@@ -27,18 +26,14 @@ USUAL_CONTEXT_NOTE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A run beside what is free.
+    """The memory and time of a run, beside the free memory.
 
     Attributes:
         run: As it would start now.
-        figures: Of its model.
-        free: What is free.
-        chosen: It in its own mode.
-        modes: It in every mode.
-        remedies: What would make it fit, if it does not.
-        times: Its time in every mode, in the same order; empty while nothing was measured.
-        advice: What these figures recommend, in one sentence; may be empty.
-        prices: What the costs are made of.
+        chosen: The run in its own mode.
+        remedies: Changes that would make it fit, if it does not.
+        times: In every mode, in the order of `modes`; empty while nothing was measured.
+        advice: The recommended devices and mode, in one sentence; may be empty.
         time_note: Why something of the time is not known.
     """
 
@@ -50,23 +45,21 @@ class Overview:
     remedies: tuple[Remedy, ...]
     times: tuple[TimeEstimate, ...] = ()
     advice: str = ""
-    prices: Prices = NO_PRICES
     time_note: str = ""
 
     @property
     def time(self) -> TimeEstimate | None:
-        """In its own mode."""
+        """The time in its own mode."""
         return time_of(self.times, self.run) if self.times else None
 
     @property
     def note(self) -> str:
-        """What is not known of the memory, as sentences."""
+        """Sentences on the parts of the memory that are not known."""
         is_gpu, figures = self.run.devices[0].kind == "cuda", self.figures
         assumed = is_gpu and figures.is_measured and not figures.is_context_known
         return sentences(self.figures.note, USUAL_CONTEXT_NOTE if assumed else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON shows it."""
         return {
             "recipe": self.run.recipe.name,
             "devices": [device.uuid for device in self.run.devices],
@@ -80,38 +73,22 @@ class Overview:
                 "commit_bytes": self.free.commit,
                 "disk_bytes": self.free.disk,
             },
-            "modes": [_mode_values(mode, time) for mode, time in zip(self.modes, self._times, strict=True)],
+            "modes": [
+                _mode_values(mode, time)
+                for mode, time in zip(self.modes, self.times or (None,) * len(self.modes), strict=True)
+            ],
             "remedies": [dataclasses.asdict(remedy) for remedy in self.remedies],
             "advice": self.advice,
-            "currency": self.prices.currency,
             "time_note": self.time_note,
         }
 
-    @property
-    def _times(self) -> tuple[TimeEstimate | None, ...]:
-        return self.times or (None,) * len(self.modes)
-
 
 def overview(
-    run: ResolvedRun,
-    figures: ModelFigures,
-    baselines: Baselines,
-    free: Free,
-    time: TimeFigures | None = None,
-    prices: Prices = NO_PRICES,
+    run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free, time: TimeFigures | None = None
 ) -> Overview:
-    """A run's overview. Pure, and quick.
-
-    Args:
-        run: What would be trained.
-        figures: Of its model.
-        baselines: Of bare ranks.
-        free: What is free.
-        time: What is known of its time; None: nothing yet.
-        prices: Of energy and of devices.
-    """
+    """Estimate a run in every mode; `time` is None where nothing of it is known yet. Pure, and quick."""
     modes = estimate_modes(run, figures, baselines, free)
-    times = () if time is None else estimate_times(run, figures, time, prices)
+    times = () if time is None else estimate_times(run, figures, time)
     return Overview(
         run,
         figures,
@@ -120,14 +97,13 @@ def overview(
         modes,
         remedies(run, figures, baselines, free),
         times,
-        advice(run, modes, times, prices) if times else "",
-        prices,
+        advice(run, modes, times) if times else "",
         "" if time is None else time.note,
     )
 
 
 def fit_note(run: ResolvedRun, free: Free) -> str:
-    """Why a run does not fit, as a sentence, by what is known without measuring; empty where it may fit."""
+    """Why a run does not fit, as a sentence, without measuring anything; empty where it may fit."""
     figures, baselines = known_figures(run), known_baselines(run.platform)
     if figures is None or baselines is None:
         size = model_size(run.recipe.parameters, run.config)
@@ -169,12 +145,12 @@ def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any
 
 def _time_values(time: TimeEstimate) -> dict[str, Any]:
     values = dataclasses.asdict(time)
-    del values["name"], values["power_w"]
+    del values["name"]
     return {**values, "gain": time.gain}
 
 
-def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[TimeEstimate], prices: Prices) -> str:
-    """What the figures recommend; empty for one device, and why nothing is recommended where too little is known.
+def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[TimeEstimate]) -> str:
+    """Recommend devices and a mode; empty for one device, and the reason where too little is known.
 
     Modes that do not fit are left out; so are independent ranks, which train models of their own, unless they were
     chosen.
@@ -203,7 +179,10 @@ def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[Time
         return f"Use one device: {devices} in {mode.variant.label} are about as fast ({speedup}, give or take {error})."
     if time.gain == "slower":
         return f"Use one device: {devices} in {mode.variant.label} are not faster ({speedup})."
-    return f"Use {devices} in {mode.variant.label}: {', '.join([speedup, *_differences(one, time, prices)])}."
+    hours = ""
+    if one.hours is not None and time.hours is not None:
+        hours = f", {hours_text(abs(one.hours - time.hours))} {'less' if time.hours <= one.hours else 'more'}"
+    return f"Use {devices} in {mode.variant.label}: {speedup}{hours}."
 
 
 def _devices(run: ResolvedRun) -> str:
@@ -211,19 +190,8 @@ def _devices(run: ResolvedRun) -> str:
     return f"both {kind}" if run.world_size == 2 else f"all {run.world_size} {kind}"
 
 
-def _differences(one: TimeEstimate, other: TimeEstimate, prices: Prices) -> list[str]:
-    """Time and money against one device."""
-    found = []
-    if one.hours is not None and other.hours is not None:
-        found.append(f"{hours_text(abs(one.hours - other.hours))} {'less' if other.hours <= one.hours else 'more'}")
-    if one.cost is not None and other.cost is not None:
-        more = other.cost - one.cost
-        found.append(f"{prices.amount(abs(more))} {'more' if more >= 0 else 'less'}")
-    return found
-
-
 def hours_text(hours: float) -> str:
-    """A time as people plan with it: "0.4 h", "12 h", "25 min", "40 s"."""
+    """Format a time as people plan with it: "0.4 h", "12 h", "25 min", "40 s"."""
     if hours >= 0.1:
         return f"{number(hours, 2)} h"
     return f"{number(60 * hours, 2)} min" if hours >= 1 / 60 else f"{number(3600 * hours, 2)} s"

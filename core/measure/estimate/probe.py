@@ -1,4 +1,4 @@
-"""Has a process measure a model, or bare ranks, for an estimate, and keeps the figures by model and by torch build."""
+"""Probe: a process measures a model, or bare ranks; the figures are kept by model and by torch build."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ T = TypeVar("T")
 
 
 class EstimateError(RankdeckError):
-    """Nothing could be found out."""
+    """The figures of an estimate could not be measured."""
 
     title = "The memory could not be estimated"
 
 
 def known_figures(run: ResolvedRun) -> ModelFigures | None:
-    """What an earlier probe of this model found; None if there was none."""
+    """Return the figures of an earlier probe of this model; None if there was none."""
     return read_kept(ModelFigures, model_shape(run))
 
 
 def known_baselines(platform: Platform) -> Baselines | None:
-    """What was measured with this torch build on this machine; None if nothing was."""
+    """Return the peaks measured with this torch build on this machine; None if there are none."""
     return read_kept(Baselines, baselines_name(platform))
 
 
@@ -59,20 +59,20 @@ def find_figures(
     counted: Callable[[ParameterCount], object] | None = None,
     rest_s: float = 0.0,
 ) -> ModelFigures:
-    """The model's figures: kept ones, or measured now. Blocks; may be called from any thread.
+    """Return the model's figures: kept ones, or measured now. Blocks; may be called from any thread.
 
-    A probe that is too slow, or ended, gives what it had found by then, and a sentence in `note`.
+    A probe that is too slow, or ended, gives its figures so far, and a sentence in `note`.
 
     Args:
-        run: What would be trained.
+        run: To be trained.
         limit_s: After that the probe is ended.
         cancelled: Asked now and then; True ends it.
-        counted: Told the parameter count before the figures are measured, where the recipe's `build_model` says it.
-        rest_s: How long the probe then waits, so that one that is cancelled by the next edit has measured nothing.
+        counted: Gets the parameter count before the figures are measured, where the recipe has a `build_model`.
+        rest_s: Seconds that the probe then waits, so that one that is cancelled by the next edit has measured nothing.
 
     Raises:
         CancelledError: `cancelled` said so.
-        RankdeckError: What the recipe itself would raise: a dataset, setting or package is missing.
+        RankdeckError: The recipe refuses the run: a dataset, setting or package is missing.
         EstimateError: Not even the sizes could be found.
     """
     known = known_figures(run)
@@ -109,13 +109,13 @@ def find_figures(
 
 @dataclass(frozen=True, slots=True)
 class _BarePeaks:
-    """The answer about bare processes: peaks of each engine, by name."""
+    """The peaks of bare processes, by engine."""
 
     peaks: dict[str, dict[str, Whole]]
 
 
 def find_baselines(run: ResolvedRun, *, cancelled: Callable[[], bool] = lambda: False) -> Baselines:
-    """The memory of bare ranks with this torch build: kept, or measured now.
+    """Return the memory of bare ranks with this torch build: kept, or measured now.
 
     Raises:
         CancelledError: `cancelled` said so.
@@ -143,7 +143,7 @@ def find_baselines(run: ResolvedRun, *, cancelled: Callable[[], bool] = lambda: 
 
 
 def model_request(run: ResolvedRun, kind: MeasureKind) -> dict[str, Any]:
-    """What ranks are asked about a run's model."""
+    """Make a request about a run's model."""
     return {
         "kind": kind,
         "config": parse_json(to_json(run.config)),
@@ -158,13 +158,13 @@ def _unknown_in(partial: Mapping[str, Any]) -> str:
 
 
 def baselines_name(platform: Platform) -> str:
-    """The name under which bare ranks with this torch build are kept."""
+    """Name the figures of bare ranks with this torch build."""
     build = f"{platform.torch_version} {platform.deepspeed_version} {platform.physical_cores}"
     return f"bare-{hashlib.sha256(build.encode('utf-8')).hexdigest()[:16]}"
 
 
 def read_kept(kind: type[T], name: str) -> T | None:
-    """Figures that were kept under a name; None if none were, or they cannot be read."""
+    """Read the figures kept under a name; None if there are none, or they cannot be read."""
     try:
         return read_record(kind, read_json(_kept_file(name)))
     except (RankdeckError, RecordError):
@@ -172,7 +172,7 @@ def read_kept(kind: type[T], name: str) -> T | None:
 
 
 def keep(name: str, values: Mapping[str, Any]) -> None:
-    """Keeps figures in the cache of the folder of runs; says nothing when it cannot be written."""
+    """Keep figures in the cache of the folder of runs; one that cannot be written is ignored."""
     path = _kept_file(name)
     with contextlib.suppress(OSError, RankdeckError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,6 @@ def _kept_file(name: str) -> Path:
 
 
 def _read_answer(path: Path) -> dict[str, Any]:
-    """What a probe has written so far; empty if that is nothing."""
     try:
         found = read_json(path)
     except RankdeckError:

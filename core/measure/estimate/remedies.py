@@ -1,4 +1,4 @@
-"""Remedies: what would make a run fit, as settings that a button can apply."""
+"""Remedies: changes of settings that would make a run fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Remedy:
         label, text: For a small button; for a line.
         changes: Settings and their new values; a recipe's own under `options`.
         bytes: Of the largest rank afterwards; None where only another probe can tell.
-        verdict: Afterwards; "unknown" likewise.
+        verdict: Afterwards.
     """
 
     kind: str
@@ -36,13 +36,13 @@ class Remedy:
 
     @property
     def tip(self) -> str:
-        """What it does, and what the run then needs."""
+        """The change, and the need of the run afterwards."""
         after = "measured once it is chosen" if self.bytes is None else f"{memory_size(self.bytes)} on a device"
         return f"{self.text}: {after}"
 
 
 def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> tuple[Remedy, ...]:
-    """What makes a run fit that does not; those that are computed come only if they do, the mildest first."""
+    """Find changes that make a run fit, the mildest first; those with figures are left out if they do not help."""
     if estimate_run(run, figures, baselines, free).verdict not in ("tight", "too_large"):
         return ()
     others = (*_other_modes(run, figures, baselines, free), *_fewer(run, figures, baselines, free))
@@ -52,7 +52,7 @@ def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free
 
 
 def _smaller(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
-    """The largest micro-batch that fits, with as much more accumulation: the global batch stays."""
+    """Try the largest micro-batch that fits, with as much more accumulation: the global batch stays."""
     micro, accumulation = run.batch.micro, run.batch.accumulation
     for size in range(micro - 1, 0, -1):
         if micro % size:
@@ -67,7 +67,7 @@ def _smaller(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free
 
 
 def _untried(run: ResolvedRun) -> Iterator[Remedy]:
-    """Changes of the passes themselves, whose effect is measured once they are chosen."""
+    """Offer changes of the passes themselves, whose effect is measured once they are chosen."""
     if run.config.options.get(CHECKPOINTING) is False:
         options = {CHECKPOINTING: True}
         text = "Gradient checkpointing (about a third slower)"
@@ -77,7 +77,7 @@ def _untried(run: ResolvedRun) -> Iterator[Remedy]:
 
 
 def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
-    """The first mode on all devices that shards more and fits."""
+    """Try the first mode on all devices that shards more and fits."""
     if run.world_size < 2:
         return
     current = run.mode.variant(run.config.zero_stage)
@@ -90,7 +90,7 @@ def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
 
 
 def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
-    """The most devices that fit, where they share the machine's memory."""
+    """Try the most devices that fit, where they share the machine's memory."""
     for count in range(run.world_size - 1, 0, -1):
         devices = run.devices[:count]
         config = run.config if count > 1 else run.config.replace(mode=Mode.SINGLE, sync_every=None)

@@ -1,4 +1,4 @@
-"""Shape of a run: all that its figures depend on, as a key under which they are kept and found again."""
+"""Shape of a run: a hash of everything on which its figures depend, under which they are kept."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ StepKey = tuple[str, int, int]
 
 
 def step_key(device: Device, run: ResolvedRun) -> StepKey:
-    """Under which a device's steps are found in a run: CPU devices share the machine's cores."""
+    """Return the key of a device's steps in a run: CPU devices share the machine's cores."""
     threads = 0 if device.kind == "cuda" else cpu_threads(run.platform, run.world_size)
     return device.model[0], threads, run.world_size
 
 
 def model_shape(run: ResolvedRun) -> str:
-    """The recipe's model with its settings on this kind of device; neither micro-batch nor mode."""
+    """Hash the recipe's model with its settings on this kind of device; neither micro-batch nor mode."""
     return _hash([*_model(run), "figures", _FIGURES_VERSION])
 
 
 def steps_shape(run: ResolvedRun, key: StepKey) -> str:
-    """A step of that model on one device with a number of threads, beside the other devices of the run or alone."""
+    """Hash a step of that model on one device with a number of threads, beside the run's other devices or alone."""
     beside = sorted(device.name for device in run.devices) if key[2] > 1 and run.devices[0].kind == "cuda" else []
     return _hash([*_model(run), "steps", *key, beside, run.batch.micro, run.batch.accumulation])
 
 
 def run_shape(run: ResolvedRun) -> str:
-    """The whole run: two of the same shape take as long for a step."""
+    """Hash the whole run: two of the same shape take as long for a step."""
     config, devices = run.config, [step_key(device, run)[:2] for device in run.devices]
     facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
     facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
@@ -48,7 +48,6 @@ def run_shape(run: ResolvedRun) -> str:
 
 
 def _model(run: ResolvedRun) -> list[Any]:
-    """Everything that a model's figures depend on, the recipe's own files among it."""
     config, recipe = run.config, run.recipe
     facts: list[Any] = [_VERSION, run.platform.torch_version, run.devices[0].kind, recipe.name, _files(recipe)]
     facts += [config.seq_len, config.model, config.precision, config.dataset_file]

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 import psutil
 
-from core.config.run_config import BALANCES
 from core.errors import RankdeckError
 from core.launch.mode import check_gloo
 from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import ModelFigures
-from core.measure.estimate.history import TIME, PastRun, RunTime, known_error, read_time
-from core.measure.estimate.modes import mode_name, mode_runs
+from core.measure.estimate.history import TIME, PastRun, RunTime, read_time
+from core.measure.estimate.modes import mode_runs
 from core.measure.estimate.probe import LIMIT_S, EstimateError, keep, model_request, read_kept
 from core.measure.estimate.shape import StepKey, run_shape, step_key, steps_shape
 from core.measure.estimate.speed import StepFigures, TimeFigures
@@ -46,9 +45,8 @@ class _RankTimes:
 
 
 def known_time(run: ResolvedRun, runs_dir: Path) -> TimeFigures:
-    """What was measured earlier; starts nothing."""
-    past = past_runs(run, runs_dir), "", past_error(runs_dir)
-    return TimeFigures(known_steps(run), _known_link(run, runs_dir), *past)
+    """Return the earlier measurements; starts nothing."""
+    return TimeFigures(known_steps(run), _known_link(run, runs_dir), past_runs(run, runs_dir))
 
 
 def time_is_known(run: ResolvedRun, runs_dir: Path) -> bool:
@@ -59,14 +57,14 @@ def time_is_known(run: ResolvedRun, runs_dir: Path) -> bool:
 def find_time(
     run: ResolvedRun, figures: ModelFigures, runs_dir: Path, *, cancelled: Callable[[], bool] = lambda: False
 ) -> TimeFigures:
-    """The same, measured now where it is not known. Blocks for about ten seconds; may be called from any thread.
+    """Measure steps and link where they are not known. Blocks for about ten seconds; may be called from any thread.
 
-    What cannot be measured is left out, with a sentence in `note`.
+    A part that cannot be measured is left out, with a sentence in `note`.
 
     Args:
-        run: What would be trained.
+        run: To be trained.
         figures: Its model's: no step is made that would take more than half of the free memory.
-        runs_dir: Where links and earlier runs are kept.
+        runs_dir: The folder with links and earlier runs.
         cancelled: Asked now and then; True ends it.
 
     Raises:
@@ -93,7 +91,7 @@ def find_time(
 
 @contextlib.contextmanager
 def _noting(notes: list[str]) -> Iterator[None]:
-    """Makes a note of why something could not be measured; a cancellation goes through."""
+    """Note the cause of an error instead of raising it; a cancellation goes through."""
     try:
         yield
     except CancelledError:
@@ -103,7 +101,7 @@ def _noting(notes: list[str]) -> Iterator[None]:
 
 
 def known_steps(run: ResolvedRun) -> dict[StepKey, StepFigures]:
-    """Steps that were timed earlier, on each of the run's devices beside the others, and on the first one alone."""
+    """Return the steps timed earlier, on each of the run's devices beside the others, and on the first one alone."""
     known = {key: read_kept(StepFigures, _steps_name(run, key)) for key in _step_keys(run)}
     return {key: steps for key, steps in known.items() if steps is not None}
 
@@ -120,17 +118,17 @@ def find_steps(
     cancelled: Callable[[], bool] = lambda: False,
     at_once: int | None = None,
 ) -> dict[StepKey, StepFigures]:
-    """The times of steps: kept ones, or made now, on all devices at the same time. Blocks.
+    """Return the times of steps: kept ones, or made now, on all devices at the same time. Blocks.
 
     Args:
-        run: What would be trained.
+        run: To be trained.
         limit_s: After that the ranks are ended.
         cancelled: Asked now and then; True ends them.
-        at_once: On how many CPU devices, where memory has no room for all; None: on all.
+        at_once: Number of CPU devices, where memory has no room for all; None: all.
 
     Raises:
         CancelledError: `cancelled` said so.
-        RankdeckError: What the recipe itself would raise.
+        RankdeckError: The recipe refuses the run.
         EstimateError: No steps could be made, or they took too long.
     """
     if steps_are_known(run):
@@ -151,7 +149,7 @@ def find_steps(
 
 
 def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
-    """The newest earlier run of the same shape in each mode, by the mode's name; of the newest `MOST_RUNS` folders."""
+    """Find each mode's newest earlier run of the same shape, by the mode's name, in the newest `MOST_RUNS` folders."""
     shapes = {run_shape(other.run): other.variant.name for other in mode_runs(run) if other.run is not None}
     found: dict[str, PastRun] = {}
     for folder, time in _newest(runs_dir):
@@ -161,30 +159,12 @@ def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
         entry = read_entry(folder)
         state = None if entry is None else entry.state
         if state is not None and not state.is_live:
-            power_w = state.energy_j / state.trained_s if state.energy_j is not None and state.trained_s > 0 else None
-            found[name] = PastRun(time.step_s, time.samples_per_s, power_w)
+            found[name] = PastRun(time.step_s, time.samples_per_s)
     return found
 
 
-def past_balance_gain(run: ResolvedRun, runs_dir: Path) -> float | None:
-    """How many times as fast load balancing made earlier runs of this shape; None if none trained with, or without."""
-    speeds = []
-    for balance in BALANCES:
-        past = past_runs(replace(run, config=run.config.replace(balance=balance)), runs_dir).get(mode_name(run))
-        if past is None:
-            return None
-        speeds.append(past.samples_per_s)
-    equal, measured = speeds
-    return measured / equal
-
-
-def past_error(runs_dir: Path) -> float | None:
-    """How far off predictions of time were in earlier runs; see `known_error`."""
-    return known_error(time for _, time in _newest(runs_dir))
-
-
 def _newest(runs_dir: Path) -> Iterator[tuple[Path, RunTime]]:
-    """Folders of runs with a record of their time."""
+    """Iterate over folders of runs with a record of their time."""
     written: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError), os.scandir(runs_dir) as folders:
         for folder in folders:
@@ -196,7 +176,7 @@ def _newest(runs_dir: Path) -> Iterator[tuple[Path, RunTime]]:
 
 
 def _at_once(run: ResolvedRun, figures: ModelFigures) -> int:
-    """On how many devices steps can be tried: on CPU devices too large ones would end other programs."""
+    """Number of devices on which steps can be tried: on CPU devices too large ones would end other programs."""
     if figures.note or not figures.is_measured:
         return 0
     if run.devices[0].kind != "cpu":
@@ -212,14 +192,12 @@ def _figures(run: ResolvedRun, times: Sequence[_RankTimes]) -> dict[StepKey, Ste
     found = {}
     for key in set(keys):
         alike = [one.together for number, one in enumerate(times) if keys[number] == key] or [times[0].together]
-        powers = [one.power_w for one in alike if one.power_w is not None]
         found[key] = replace(
             alike[0],
             pass_s=statistics.fmean(one.pass_s for one in alike),
             update_s=statistics.fmean(one.update_s for one in alike),
             prepare_s=statistics.fmean(one.prepare_s for one in alike),
             steps=min(one.steps for one in alike),
-            power_w=statistics.fmean(powers) if len(powers) == len(alike) else None,
             devices=len(times),
         )
     alone = times[0].alone
@@ -227,7 +205,7 @@ def _figures(run: ResolvedRun, times: Sequence[_RankTimes]) -> dict[StepKey, Ste
 
 
 def _check(found: Answers, limit_s: float) -> None:
-    """Raises what a rank has said; one that waited for it fails after it."""
+    """Raise the error of the rank that failed first; one that waited for it fails after it."""
     title = "The time of a step could not be measured"
     if found.deaths:
         raise EstimateError(f"{title}: a rank {found.failure}.", _DOCTOR, title=_TITLE)
@@ -240,7 +218,6 @@ def _check(found: Answers, limit_s: float) -> None:
 
 
 def _step_keys(run: ResolvedRun) -> list[StepKey]:
-    """All steps that predictions need."""
     return list(dict.fromkeys([_alone_key(run), *(step_key(device, run) for device in run.devices)]))
 
 
@@ -249,7 +226,7 @@ def _alone_key(run: ResolvedRun) -> StepKey:
 
 
 def _request(run: ResolvedRun, ranks: int) -> dict[str, Any]:
-    """As for the memory; a rank's part of a chunk is what all ranks of a step share."""
+    """Make the request; all ranks of a step share a chunk, so each gets its part."""
     config, world = run.config, run.world_size if run.mode.is_connected else 1
     sizes = (config.dataset_chunk_size, config.samples_per_block)
     if run.recipe.own_samples and not any(size % world for size in sizes):

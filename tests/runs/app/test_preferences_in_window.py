@@ -17,7 +17,6 @@ from app.style.tones import is_dark
 from core import paths
 from core.environments.places import environments_folder
 from core.machine.keep_awake import read_power_settings
-from core.measure.estimate.prices import Prices, read_prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = OFFSCREEN_NOISE
@@ -36,9 +35,6 @@ def test_settings_are_kept(open_window: OpenWindow, qapp: QApplication) -> None:
     dialog.switches["notifications"].click()
     dialog.switches["keep_awake"].click()
     assert not read_power_settings().keep_awake, "hosts read it"
-    dialog.price_kwh.setText("0.30 €")
-    dialog.price_kwh.editingFinished.emit()
-    assert read_prices() == Prices(0.3, None, "€"), "the command line uses it too"
     dialog.close()
     shut(rankdeck)
     again = open_window()

@@ -21,7 +21,6 @@ SMALL = (("n_layer", "2"), ("n_embd", "64"), ("seq_len", "64"), ("batch_size", "
 @pytest.fixture(autouse=True)
 def _home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.setenv("CXX", "none")  # compiling takes longer than all else; one test of the tuner does
 
 
 def opened(open_sheet: OpenWindow, qtbot: QtBot, mode: str = "ddp") -> Rankdeck:

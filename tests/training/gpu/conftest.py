@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import functools
+import json
 import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
-from core.measure.bench.folder import RESULTS
 from core.run_folder.store import RunStore
 from tests.helpers.command_line import CommandLine
 from tests.helpers.hosted_run import curve
@@ -44,12 +44,11 @@ class GpuShell(CommandLine):
         (made,) = set(self.runs.glob("*/run.toml")) - before
         return RunStore.open(made.parent)
 
-    def bench(self, kind: str, *words: str) -> list[dict[str, str]]:
+    def bench(self, kind: str, *words: str) -> list[dict[str, Any]]:
         """A benchmark's table, of which every row has been measured."""
-        folder = self.place / "bench"
-        self.run("bench", kind, "--dataset-file", TEXT, *words, "--out", str(folder))
-        with (folder / RESULTS).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows: list[dict[str, Any]] = json.loads(self.run("bench", kind, "--dataset-file", TEXT, *words, "--json"))[
+            "rows"
+        ]
         assert rows and {row["outcome"] for row in rows} == {"measured"}, rows
         return rows
 

@@ -101,16 +101,12 @@ def test_a_gpu_and_a_cpu_device_train_side_by_side(twice: GpuShell) -> None:
 @pytest.mark.parametrize("kind", ["weak", "strong"])
 def test_scaling_to_two_is_measured(kind: str, twice: GpuShell) -> None:
     rows = twice.bench(kind, *BOTH, *FIXED)
-    assert [(row["devices"], row["exchange"]) for row in rows] == [("1", ""), ("2", "nccl")]
+    assert [(row["devices"], row["exchange"]) for row in rows] == [(1, None), (2, "nccl")]
 
 
 def test_every_transport_is_measured(twice: GpuShell) -> None:
     rows = twice.bench("comm", *BOTH, *FIXED)
     assert {row["transport"] for row in rows} >= {"nccl", "gloo", "shared"}
-
-
-def test_the_link_is_measured(twice: GpuShell) -> None:
-    assert "MB/s" in (found := twice.run("measure", *BOTH)) and "(nccl)" in found
 
 
 def test_the_doctor_tries_nccl(twice: GpuShell) -> None:

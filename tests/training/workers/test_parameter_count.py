@@ -20,7 +20,7 @@ PROGRAM = """
 from core.config.config_file import without_version
 from core.config.layers import config_from_mapping
 from core.recipes.catalog import get_recipe
-from workers.measure.parameter_count import count_parameters
+from workers.measure.figures import count_parameters
 from workers.programs.answer import answer
 
 def count(asked, folder):

@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe
 from core.recipes.parameter_formula import model_size
-from workers.measure.parameter_count import count_parameters
+from workers.measure.figures import count_parameters
 
 LARGE = {"n_layer": 6, "n_embd": 768, "n_head": 12}
 

@@ -11,10 +11,9 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.preferences import about_dialog
-from app.preferences.settings_dialog import PRICES_NOTE, FolderRow, KeptFolder, Preferred, SettingsDialog
+from app.preferences.settings_dialog import FolderRow, KeptFolder, Preferred, SettingsDialog
 from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON
 from core import __version__
-from core.measure.estimate.prices import Prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -49,25 +48,6 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     buttons = dialog.findChildren(QAbstractButton)
     assert all(button.text() or button.accessibleName() for button in buttons)
     assert not any(button.isDefault() for button in dialog.findChildren(QPushButton))
-
-
-def test_prices_are_typed_with_their_currency(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog(preferred(tmp_path, prices=Prices(0.3, None, "€")))
-    qtbot.addWidget(dialog)
-    dialog.show()
-    assert (dialog.price_kwh.text(), dialog.price_gpu_hour.text()) == ("0.3 €", "")
-    height = dialog.height()
-    qtbot.keyClicks(dialog.price_gpu_hour, "dear")
-    qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
-    problem = dialog.price_problem
-    assert problem.isVisible() and problem.text().startswith("✕ 'dear' is not a price. Write a number")
-    assert not dialog.price_note.isVisible() and dialog.height() == height, "one line takes the place of another"
-    dialog.price_gpu_hour.clear()
-    qtbot.keyClicks(dialog.price_gpu_hour, "2,50")
-    with qtbot.waitSignal(dialog.prices_chosen) as chosen:
-        qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
-    assert chosen.args == [Prices(0.3, 2.5, "€")]
-    assert dialog.price_note.isVisible() and dialog.price_note.text() == PRICES_NOTE and not problem.isVisible()
 
 
 def test_another_folder_is_used_at_once_or_from_the_next_start(qtbot: QtBot, tmp_path: Path) -> None:

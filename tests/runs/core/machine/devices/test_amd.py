@@ -74,6 +74,15 @@ def test_radeon_cards_are_listed_and_read(tmp_path: Path) -> None:
     assert (seen["problem"], seen["drivers"]) == (None, [None, "6.14.14"])
 
 
+def test_memory_in_use_is_that_of_the_card_which_the_process_sees(tmp_path: Path) -> None:
+    program = "from core.machine.devices.own_gpu import OwnGpu\nprint(OwnGpu(is_amd=True).used_bytes())"
+    seen = [
+        python(["-c", program], environment(tmp_path / name, shown)).stdout
+        for name, shown in [("one", recorded("radeon")), ("absent", {"init": {"error": 34}})]
+    ]
+    assert int(seen[0]) > 0 and seen[1] == "None\n"
+
+
 def test_an_older_rocm_names_cards_by_their_serial_numbers(tmp_path: Path) -> None:
     answers = recorded("radeon")
     answers["absent"] = ["amdsmi_get_gpu_enumeration_info"]

@@ -45,7 +45,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKDECK_HOME", str(home))
-    monkeypatch.setenv("CXX", "none")  # compiling takes longer than all else; one test of the tuner does
 
 
 def test_what_is_found_is_printed_with_its_flags(capsys: pytest.CaptureFixture[str]) -> None:

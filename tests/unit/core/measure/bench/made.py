@@ -10,7 +10,7 @@ from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.measure.bench.contenders import Kind, find_contenders
-from core.measure.bench.rows import Bench, Measured
+from core.measure.bench.report import Bench, Measured
 from core.measure.trial import RankAnswer, SumTimes, TrialResult
 from core.recipes.catalog import get_recipe
 
@@ -32,7 +32,7 @@ def bench(kind: Kind, turns: Mapping[int, Sequence[TrialResult]], **changes: obj
         made = tuple(turn for turn in own if turn.outcome == "measured")
         failure = next((turn for turn in own if turn.outcome != "measured"), None)
         measured.append(Measured(contender, made, failure))
-    return Bench(kind, run(**changes), 4, tuple(measured), 3, 2.0)  # type: ignore[arg-type]
+    return Bench(kind, run(**changes), tuple(measured))  # type: ignore[arg-type]
 
 
 def steps(*seconds: float) -> list[TrialResult]:
@@ -43,12 +43,6 @@ def steps(*seconds: float) -> list[TrialResult]:
 def sums(*ranks: Sequence[SumTimes]) -> TrialResult:
     """A turn in which each rank saw such sums."""
     return TrialResult("measured", answers=tuple(RankAnswer("measured", sums=list(rank)) for rank in ranks))
-
-
-def memory(*ranks: Sequence[int]) -> TrialResult:
-    """A turn in which each rank held so much after each step."""
-    answers = [RankAnswer("measured", memory_bytes=list(rank), peak_bytes=max(rank)) for rank in ranks]
-    return TrialResult("measured", answers=tuple(answers))
 
 
 KILLED = TrialResult("killed", cause="The process of rank 1 killed (SIGKILL).")

@@ -10,14 +10,14 @@ from core.config.mode import Mode
 from core.errors import ConfigError, UsageError
 from core.launch.environment import cpu_threads
 from core.launch.plan import plan_measuring
-from core.measure.bench.contenders import Kind, default_counts, find_contenders, parse_counts, threads_of_device
+from core.measure.bench.contenders import Kind, default_counts, find_contenders, parse_counts
 from core.protocol.rank_context import RankContext
 from tests.unit.core.measure.bench.made import run
 
 
 def batches(kind: Kind, counts: tuple[int, ...] = (), **changes: object) -> list[tuple[int, int, int, int]]:
     found = find_contenders(kind, run(4, **changes), counts)  # type: ignore[arg-type]
-    return [(one.devices, one.run.batch.micro, one.run.batch.accumulation, one.run.batch.global_) for one in found]
+    return [(one.world_size, one.batch.micro, one.batch.accumulation, one.batch.global_) for one in found]
 
 
 def test_counts() -> None:
@@ -41,16 +41,9 @@ def test_strong_scaling_keeps_the_global_batch() -> None:
         batches(Kind.STRONG, (1, 3))
 
 
-def test_accumulation_keeps_a_share_in_micro_batches_of_each_size() -> None:
-    assert batches(Kind.ACCUMULATION, (4,)) == [(4, 1, 4, 16), (4, 2, 2, 16), (4, 4, 1, 16)]
-    assert [micro for _, micro, _, _ in batches(Kind.ACCUMULATION, (1,), batch_size=64)] == [8, 16, 32, 64, 128, 256]
-    with pytest.raises(ConfigError, match="only one size"):
-        batches(Kind.ACCUMULATION, (4,), batch_size=1)
-
-
 def test_sums_need_several_devices_and_no_mode() -> None:
     found = find_contenders(Kind.COMM, run(4, Mode.INDEPENDENT))
-    assert [(one.devices, one.run.mode, one.run.backend) for one in found] == [(2, "ddp", "gloo"), (4, "ddp", "gloo")]
+    assert [(one.world_size, one.mode, one.backend) for one in found] == [(2, "ddp", "gloo"), (4, "ddp", "gloo")]
     with pytest.raises(ConfigError, match="at least two devices") as refused:
         find_contenders(Kind.COMM, run(1))
     assert refused.value.title == "Not enough devices" and "cpux2" in refused.value.next_step
@@ -59,15 +52,14 @@ def test_sums_need_several_devices_and_no_mode() -> None:
 def test_one_device_trains_as_one_in_every_mode() -> None:
     for mode in (Mode.DDP, Mode.ZERO, Mode.FSDP, Mode.INDEPENDENT):
         first, second = find_contenders(Kind.WEAK, run(2, mode, zero_engine="torch"))
-        assert (first.run.mode, second.run.mode) == (Mode.SINGLE, mode)
+        assert (first.mode, second.mode) == (Mode.SINGLE, mode)
 
 
 def test_each_device_has_the_same_threads_at_any_count(tmp_path: Path) -> None:
     found = find_contenders(Kind.WEAK, run(4))
-    assert threads_of_device(run(4), [1, 2, 4]) == 2
     for one in found:
-        assert cpu_threads(one.run.platform, one.devices) == 2
-        for command in plan_measuring(one.run, tmp_path, "py", "trial"):
+        assert cpu_threads(one.platform, one.world_size) == 2
+        for command in plan_measuring(one, tmp_path, "py", "trial"):
             assert RankContext.from_env(command.env).threads == 2 and command.env["OMP_NUM_THREADS"] == "2"
 
 
@@ -78,4 +70,3 @@ def test_what_cannot_be_measured_is_refused() -> None:
         find_contenders(Kind.WEAK, run(1))
     with pytest.raises(ConfigError, match="no common global batch"):
         find_contenders(Kind.STRONG, run(2, Mode.INDEPENDENT))
-    assert len(find_contenders(Kind.MEMORY, run(1))) == 1

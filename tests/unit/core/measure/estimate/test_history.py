@@ -17,13 +17,12 @@ from core.measure.estimate.history import (
     RunMemory,
     RunTime,
     history,
-    known_error,
     read_memory,
     read_time,
 )
 from core.measure.estimate.shape import run_shape
 from core.measure.estimate.speed import PastRun
-from core.measure.estimate.steps import past_balance_gain, past_error, past_runs
+from core.measure.estimate.steps import past_runs
 from core.run_folder.store import RunStore
 from tests.helpers.resolved_run import resolved_run
 
@@ -94,21 +93,6 @@ def test_a_run_is_as_fast_as_its_steps_after_the_first() -> None:
     assert heard(RunTime("shape"), ranks=1).speedup is None, "there is nothing to compare with"
 
 
-def test_how_far_off_predictions_were_is_known_from_three_runs_on() -> None:
-    low, high = (heard(RunTime("shape", "probe", predicted)) for predicted in (0.4, 0.65))  # each took 0.5 s
-    assert known_error([low, high]) is None
-    assert known_error([low, high, high]) == pytest.approx((0.2 + 0.3 + 0.3) / 3)
-    repeated = replace(high, source="runs")  # an earlier run, which tells nothing of timed steps
-    assert known_error([low, high, repeated, RunTime("shape", "probe", 0.4)]) is None
-
-
-def test_the_error_of_earlier_runs_is_read_from_their_folders(tmp_path: Path) -> None:
-    assert past_error(tmp_path / "none") is None
-    for predicted in (0.4, 0.6, 0.75):
-        kept(tmp_path, heard(RunTime("shape", "probe", predicted)))
-    assert past_error(tmp_path) == pytest.approx(0.3)
-
-
 @pytest.mark.parametrize("line", [{}, {"step_time_s": None}, {"step_time_s": -1.0}, {"step_time_s": float("inf")}])
 def test_a_line_without_a_time_does_not_count(line: dict[str, Any]) -> None:
     values = {"samples_per_s": 1.0, **line}
@@ -136,25 +120,16 @@ def test_the_newest_finished_run_of_each_mode_is_taken(tmp_path: Path) -> None:
     alone = resolved_run(CONFIG, Mode.SINGLE, 1)
     older = kept(tmp_path, heard(RunTime(run_shape(RUN)), step_time_s=9.0))
     os.utime(older.dir / TIME, (1.0, 1.0))
-    kept(tmp_path, heard(RunTime(run_shape(RUN))), trained_s=10.0, energy_j=500.0)
+    kept(tmp_path, heard(RunTime(run_shape(RUN))))
     kept(tmp_path, heard(RunTime(run_shape(RUN)), 4))  # too short
     kept(tmp_path, heard(RunTime("another shape")))
     kept(tmp_path, heard(RunTime(run_shape(alone)), ranks=1))
     past = past_runs(RUN, tmp_path)
     assert set(past) == {"ddp", "single"}
     assert past["single"] == PastRun(0.5, 16.0)
-    assert past["ddp"] == PastRun(0.5, 32.0, 50.0)
+    assert past["ddp"] == PastRun(0.5, 32.0)
     assert past_runs(replace(RUN, config=CONFIG.replace(mode=Mode.DDP, seq_len=5)), tmp_path) == {}
     assert past_runs(RUN, tmp_path / "none") == {}
-
-
-def test_runs_with_and_without_balancing_say_what_it_brings(tmp_path: Path) -> None:
-    balanced = replace(RUN, config=RUN.config.replace(balance="measured"))
-    kept(tmp_path, heard(RunTime(run_shape(RUN)), samples_per_s=10.0))
-    assert past_balance_gain(RUN, tmp_path) is None
-    kept(tmp_path, heard(RunTime(run_shape(balanced)), samples_per_s=15.0))
-    gain = past_balance_gain(RUN, tmp_path)
-    assert gain == pytest.approx(1.5) and past_balance_gain(balanced, tmp_path) == gain
 
 
 def test_history_has_memory_and_time_of_each_run(tmp_path: Path) -> None:

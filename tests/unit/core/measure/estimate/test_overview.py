@@ -15,7 +15,6 @@ from core.machine.devices import Device
 from core.measure.estimate.free import Free
 from core.measure.estimate.modes import estimate_modes, estimate_run
 from core.measure.estimate.overview import USUAL_CONTEXT_NOTE, advice, fit_note, hours_text, overview
-from core.measure.estimate.prices import NO_PRICES, Prices
 from core.measure.estimate.speed import NO_LINK, NO_STEP, PastRun, StepFigures, TimeFigures, estimate_times
 from core.measure.link import Link
 from core.recipes.catalog import get_recipe
@@ -66,9 +65,9 @@ def test_it_says_that_the_context_of_a_gpu_is_assumed() -> None:
     assert overview(on_gpu, known, BASELINES, Free()).note == known.note
 
 
-def advised(run: ResolvedRun = RUN, found: TimeFigures = FOUND, prices: Prices = NO_PRICES, free: Free = MUCH) -> str:
+def advised(run: ResolvedRun = RUN, found: TimeFigures = FOUND, free: Free = MUCH) -> str:
     modes = estimate_modes(run, FIGURES, BASELINES, free)
-    return advice(run, modes, estimate_times(run, FIGURES, found, prices), prices)
+    return advice(run, modes, estimate_times(run, FIGURES, found))
 
 
 def test_advice_is_made_of_the_figures() -> None:
@@ -76,9 +75,9 @@ def test_advice_is_made_of_the_figures() -> None:
     assert advised(resolved_run(CONFIG, Mode.SINGLE, 1)) == ""
     past = replace(FOUND, past={"fsdp": PastRun(0.9, 18.0)})
     assert advised(found=past).startswith("Use both devices in FSDP: 2.2 × as in an earlier run")
-    near = replace(FOUND, link=Link(500.0, 0.0, 2, "gloo", 500.0), error=0.5)
+    near = replace(FOUND, link=Link(150.0, 0.0, 2, "gloo"))
     assert advised(found=near) == (
-        "Use one device: both devices in DDP are about as fast (1.4 × predicted, give or take 50\N{NO-BREAK SPACE}%)."
+        "Use one device: both devices in DDP are about as fast (1.1 × predicted, give or take 20\N{NO-BREAK SPACE}%)."
     )
     slow = replace(FOUND, link=Link(50.0, 0.0, 2, "gloo"))
     assert advised(found=slow) == "Use one device: both devices in DDP are not faster (0.63 × predicted)."
@@ -86,18 +85,6 @@ def test_advice_is_made_of_the_figures() -> None:
     assert advised(run).startswith("Use both devices in parallel-independent: 1.7 ×")
     assert advised(found=TimeFigures()) == NO_STEP
     assert advised(found=replace(FOUND, link=None)) == NO_LINK
-
-
-def test_advice_counts_money_and_memory() -> None:
-    cards = (Device("GPU-a", "cuda", 0, "Card"), Device("GPU-b", "cuda", 1, "Card"))
-    steps = StepFigures(0, 8, pass_s=0.9, update_s=0.1, power_w=100.0)
-    found = TimeFigures({("Card", 0, 1): steps, ("Card", 0, 2): steps}, Link(1000.0, 0.0, 2, "gloo"))
-    run = replace(RUN, devices=cards)
-    prices = Prices(kwh=1.0, currency="€")
-    # DDP: 1.1 s a step, 1.1 h at 200 W = 0.22 kWh; one card: 2 h at 100 W = 0.2 kWh.
-    assert advised(run, found, prices) == (
-        "Use both cards in DDP: 1.8 × predicted, 0.90 h less, 0.02\N{NO-BREAK SPACE}€ more."
-    )
 
 
 def test_a_model_that_does_not_fit_one_device_needs_them_all() -> None:
@@ -110,8 +97,8 @@ def test_a_model_that_does_not_fit_one_device_needs_them_all() -> None:
     needs = {mode.variant.name: mode.largest for mode in estimate_modes(run, little, BASELINES, MUCH)}
     assert needs["fsdp"] < needs["single"]
     tight = replace(MUCH, devices=dict.fromkeys(("GPU-a", "GPU-b"), needs["single"] - MB))
-    modes, costs = estimate_modes(run, little, BASELINES, tight), estimate_times(run, little, found, NO_PRICES)
-    text = advice(run, modes, costs, NO_PRICES)
+    modes, costs = estimate_modes(run, little, BASELINES, tight), estimate_times(run, little, found)
+    text = advice(run, modes, costs)
     assert text.startswith("Use both cards in ") and "since the model does not fit one: 0." in text
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.measure.tune.choice import Choice
-from core.measure.tune.search import Result, next_trial
+from core.measure.trial import Outcome
+from core.measure.tune.tuned import Result, next_trial
 from core.recipes.catalog import get_recipe
 
-CONFIG = RunConfig(batch_size=2, global_batch_size=32, precision="fp32", options={"grad_checkpointing": False})
+CONFIG = RunConfig(batch_size=2, global_batch_size=32, precision="fp32")
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
-START = Choice(2, 8, "auto", False)
 
 
 def run(mode: Mode = Mode.DDP, **changes: object) -> ResolvedRun:
@@ -29,14 +27,18 @@ def run(mode: Mode = Mode.DDP, **changes: object) -> ResolvedRun:
 RUN = run()
 
 
-def result(choice: Choice, speed: float = 100.0, exchange: str = "shared") -> Result:
-    return Result(choice, "measured", speed, 32 / speed, exchange)
+def result(size: int, speed: float = 100.0, share: int = 16) -> Result:
+    return Result(size, share // size, "measured", speed, 32 / speed)
 
 
-def searched(start: Choice, answer: Callable[[Choice], Result]) -> list[Result]:
+def failed(size: int, outcome: Outcome, cause: str = "", share: int = 16) -> Result:
+    return Result(size, share // size, outcome, cause=cause)
+
+
+def searched(start: int, share: int, answer: Callable[[int], Result]) -> list[Result]:
     """All trials of a search whose trials come out as `answer` says."""
     results: list[Result] = []
-    while (choice := next_trial(start, results)) is not None:
-        results.append(replace(answer(choice), choice=choice))
+    while (size := next_trial(start, share, results)) is not None:
+        results.append(answer(size))
         assert len(results) < 40
     return results

@@ -1,15 +1,14 @@
-"""What tuning found, and comparisons in turns."""
+"""The result of tuning, and comparisons in turns."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.measure.tune.search import Result
-from core.measure.tune.tuned import TURNS, Comparison, Tuned, compare
-from tests.unit.core.measure.tune.made import RUN, START, result
+from core.measure.tune.tuned import COLUMNS, Comparison, Tuned
+from tests.unit.core.measure.tune.made import RUN, failed, result
 
-OWN = result(START)
-BETTER = result(START.in_micro_batches(16), 150.0)
+OWN = result(2)
+BETTER = result(16, 150.0)
 FASTER = Comparison((1.4, 1.5, 1.6))
 
 
@@ -43,50 +42,38 @@ def test_a_stop_recommends_nothing() -> None:
 
 
 def test_settings_that_do_not_fit_are_replaced_without_a_comparison() -> None:
-    short = Result(START, "out_of_memory", cause="Rank 1: No memory.")
-    small = result(START.in_micro_batches(1), 10.0)
+    short = failed(2, "out_of_memory", "Rank 1: No memory.")
+    small = result(1, 10.0)
     found = Tuned(RUN, (short, small))
     assert found.changes == {"batch_size": 1, "grad_accum_steps": 16}
     assert found.sentence.startswith("Your settings don't work here: Rank 1: No memory. The fastest that do: ")
     assert Tuned(RUN, (short,)).sentence == "No settings could be measured. Rank 1: No memory."
 
 
-def test_both_begin_a_pair_equally_often_within_one() -> None:
-    firsts = TURNS[::2]
-    assert TURNS.count(0) == TURNS.count(1) == firsts.count(0) + firsts.count(1)
-    assert firsts.count(0) == firsts.count(1)
+@pytest.mark.parametrize(
+    ("ratios", "is_faster"),
+    [
+        ((1.30, 1.28, 1.32), True),
+        ((1.10, 1.12, 1.08, 1.11), True),
+        ((1.30, 1.30), False),  # too few pairs
+        ((1.01, 1.01, 1.01), False),  # too little
+        ((1.64, 0.95, 1.20), False),  # less than the pairs differ
+        ((1.30, 0.90, 1.25, 0.92, 1.05), False),
+        ((), False),
+    ],
+)
+def test_a_gain_has_to_exceed_the_noise(ratios: tuple[float, ...], is_faster: bool) -> None:
+    assert Comparison(ratios).is_faster == is_faster
 
 
-def test_a_machine_that_gets_slower_does_not_decide() -> None:
-    speeds = [100.0 * 0.98**turn for turn in range(6)]  # the same settings in both places
-    made = compare(speeds)
-    assert not made.is_faster
-    assert made.gain == pytest.approx(1.0, abs=0.01)
+def test_the_mean_gain_and_its_lower_bound() -> None:
+    made = Comparison((1.30, 1.28, 1.32))
+    assert made.gain == pytest.approx(1.30, abs=0.002) and 1.25 < made.certain_gain < made.gain
+    assert (Comparison(()).gain, Comparison(()).certain_gain) == (1.0, 0.0)
 
 
-def test_faster_in_every_pair_is_faster() -> None:
-    made = compare([100.0, 130.0, 128.0, 100.0, 99.0, 131.0])
-    assert made.is_faster
-    assert made.gain == pytest.approx(1.301, abs=0.002)
-    assert made.range == "1.28 to 1.32 ×"
-    assert 1.25 < made.certain_gain < made.gain
-
-
-def test_too_few_pairs_or_too_little_are_noise() -> None:
-    assert not compare([100.0, 130.0, 130.0, 100.0]).is_faster
-    assert not compare([100.0, 130.0, 130.0]).is_faster
-    assert not compare([100.0, 101.0, 101.0, 100.0, 100.0, 101.0]).is_faster
-    assert compare([]) == Comparison(()) and compare([]).gain == 1.0 and compare([]).range == ""
-    assert compare([]).certain_gain == 0.0
-
-
-def test_a_gain_has_to_exceed_what_the_pairs_differ() -> None:
-    assert Comparison((1.10, 1.12, 1.08, 1.11)).is_faster
-    assert not Comparison((1.64, 0.95, 1.20)).is_faster
-    assert not Comparison((1.30, 0.90, 1.25, 0.92, 1.05)).is_faster
-    assert Comparison((1.30, 0.90, 1.25, 0.92, 1.05) * 8).is_faster, "with more pairs the mean is more certain"
-
-
-def test_one_turn_in_which_another_program_was_in_the_way_does_not_decide() -> None:
-    assert not Comparison((*(1.0,) * 23, 9.0)).is_faster
-    assert not Comparison((1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.2, 1.2)).is_faster
+def test_a_row_of_the_table() -> None:
+    short = failed(8, "out_of_memory")
+    assert OWN.cells(is_best=False) == ("2", "8", "–", "320 ms", "100 samples/s", "measured")
+    assert BETTER.cells(is_best=True)[-1] == "fastest" and len(OWN.cells(is_best=False)) == len(COLUMNS)
+    assert short.cells(is_best=False)[3:] == ("–", "–", "out of memory")

@@ -1,1 +1,0 @@
-"""Benchmarks: their page, its control, and the charts that it and files of results have."""
