@@ -27,7 +27,6 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     "installer": ("runs/installer", "unit/installer/windows/test_version_folder.py"),
     "environments made by pip": (
         "runs/core/environments",
-        "runs/core/cli/test_environment.py",
         "runs/app/test_environment_in_window.py",
         "runs/app/test_install_in_window.py",
     ),

@@ -288,7 +288,6 @@ COMMANDS: Final = (
             _value("--wheels", "PATH", "A folder of wheels; nothing is downloaded."),
             _value("--drive", "PATH", "make: a drive or folder for environments, models and new runs."),
             _value("--folder", "PATH", "Where environments are kept; make remembers it."),
-            _switch("--dry-run", "make: say how large it is, and make nothing."),
             _switch("--all", "remove: all environments, and the one in use."),
             _JSON,
         ),

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,8 @@ from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.environments.downloads import CancelledError
-from core.environments.make import check_disk, look
 from core.environments.make import make as make_environment
 from core.environments.places import Places, current_places, environment_folders, keep_places, places_on
-from core.environments.plan import Plan, Wanted
 from core.environments.record import (
     REMOVED,
     Environment,
@@ -32,8 +30,7 @@ from core.environments.record import (
 )
 from core.environments.wanted import BUILDS, default_name, outdated_text, wanted_for
 from core.errors import UsageError, sentences
-from core.formatting import UNKNOWN, byte_size, listed, moment
-from core.machine.drives import drive_of, free_bytes
+from core.formatting import UNKNOWN, listed, moment
 from core.machine.torch_builds import ENV_TORCH_INDEX, BuildChoice, choose_build, has_nvidia_driver, read_driver
 from core.training_python import training_python, why_variable_unused
 
@@ -86,13 +83,9 @@ def _make(arguments: argparse.Namespace, terminal: Terminal) -> int:
     index = os.environ.get(ENV_TORCH_INDEX) or None
     wanted = wanted_for(folder, build, arguments.extra or (), driver, index, wheels)
     choice = choose_build(driver) if build == "auto" else BuildChoice(build, "It was asked for.")
+    terminal.say(sentences(f"{choice.title}.", choice.reason, choice.advice))
     with counted_interrupts() as interrupts:
         try:
-            plan = _find_sizes(wanted, choice, terminal, lambda: interrupts.count > 0)
-            if arguments.dry_run:
-                return 0
-            if plan is not None:
-                check_disk(plan, wanted.folder)
             keep_places(places)
             made = make_environment(wanted, lambda now: terminal.progress(now.text), lambda: interrupts.count > 0)
         except CancelledError:
@@ -115,20 +108,6 @@ def _places(arguments: argparse.Namespace) -> Places:
     if arguments.drive:
         places = places_on(_path(arguments.drive), places)
     return replace(places, environments=_path(arguments.folder)) if arguments.folder else places
-
-
-def _find_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelled: Callable[[], bool]) -> Plan | None:
-    """Print the download's size and the free room; None where no pip here can tell before it downloads."""
-    terminal.say(sentences(f"{choice.title}.", choice.reason, choice.advice))
-    terminal.progress("Asking for sizes")
-    try:
-        plan = look(wanted, cancelled)
-    finally:
-        terminal.end_progress()
-    free = free_bytes(wanted.folder)
-    room = f"{byte_size(free)} free on {drive_of(wanted.folder)}"
-    terminal.say(f"{'Download: size unknown. Installed: size unknown.' if plan is None else plan.text} {room}")
-    return plan
 
 
 def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:

@@ -7,10 +7,8 @@ again: downloaded files are not downloaded again. Existing environments are neve
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,11 +20,8 @@ from core.environments.plan import UNPACKED, Plan, Wanted, make_plan
 from core.environments.programs import (
     LOG,
     EnvironmentFailedError,
-    PipFailedError,
-    bundled_pips,
     clean_environment,
     has_pip,
-    own_pip,
     pip_of,
     run_pip,
     run_program,
@@ -87,7 +82,7 @@ def make(wanted: Wanted, report: Report, cancelled: Cancelled) -> Environment:
     write_record(wanted.folder, record)
     report(Progress("Copying Python"))
     python = _make_python(wanted.folder, cancelled)
-    plan = make_plan(pip_of(python), wanted, wanted.folder, 0, lambda step: report(Progress(step)), cancelled)
+    plan = make_plan(pip_of(python), wanted, lambda step: report(Progress(step)), cancelled)
     files = _fetch(plan, wanted.folder, report, cancelled)
     report(Progress(f"Installing {len(files)} package{'' if len(files) == 1 else 's'}"))
     arguments = ["install", "--no-index", "--no-deps", "--no-warn-script-location", *map(str, files)]
@@ -132,45 +127,11 @@ def _not_copied(folder: Path, base: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if packages or folder == base / "Scripts" else []
 
 
-def python_bytes() -> int:
-    """The size of an environment's Python; unreadable files are left out."""
-    if sys.platform != "win32":
-        return sum(3 * path.stat().st_size for path in bundled_pips())  # a venv is links, and a pip
-    base, total = Path(sys.base_prefix), 0
-    for folder, folders, files in os.walk(base):
-        left_out = set(_not_copied(Path(folder), base))
-        folders[:] = [name for name in folders if name not in left_out]
-        for name in set(files) - left_out:
-            with contextlib.suppress(OSError):
-                total += Path(folder, name).stat().st_size
-    return total
-
-
-def look(wanted: Wanted, cancelled: Cancelled) -> Plan | None:
-    """Plan downloads and installation, without making anything; None where no pip here can tell.
-
-    Raises:
-        EnvironmentFailedError: It cannot be made so; the sentence says why.
-        CancelledError: `cancelled`.
-    """
-    pip = own_pip(may_download=wanted.wheels is None)
-    if pip is None:
-        return None
-    with contextlib.ExitStack() as removal:
-        folder = Path(tempfile.mkdtemp(prefix="rankdeck-"))
-        removal.callback(shutil.rmtree, folder, ignore_errors=True)
-        try:
-            return make_plan(pip, wanted, folder, python_bytes(), lambda _: None, cancelled)
-        except PipFailedError:
-            removal.pop_all()  # its next step names the log in this folder
-            raise
-
-
 def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> list[Path]:
     if cancelled():
         raise CancelledError
     check_disk(plan, folder)
-    total, done = 0 if plan.unknown else sum(size or 0 for size in plan.sizes), 0
+    total, done = 0 if None in plan.sizes else sum(size or 0 for size in plan.sizes), 0
 
     def arrived(count: int) -> None:
         nonlocal done
@@ -194,7 +155,7 @@ def needed_bytes(plan: Plan, folder: Path) -> int:
     with contextlib.suppress(OSError):
         arrived = sum(path.stat().st_size for path in (folder / DOWNLOADS).iterdir())
     files = sum(size or 0 for size in plan.sizes)
-    return max(0, files - arrived) + int(UNPACKED * files) + plan.python + RESERVE
+    return max(0, files - arrived) + int(UNPACKED * files) + RESERVE
 
 
 def check_disk(plan: Plan, folder: Path) -> None:

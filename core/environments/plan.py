@@ -19,7 +19,6 @@ from typing import Final
 from core.environments.pip_environment import source_options
 from core.environments.pip_report import ReportError, Wheel, file_sizes, parse_report
 from core.environments.programs import EnvironmentFailedError, PipFailedError, run_pip
-from core.formatting import byte_size
 from core.held_files import read_utf8
 from core.machine.torch_builds import PYTORCH_INDEX, ROCM_TAG, TorchSource
 
@@ -54,83 +53,34 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The files of an installation.
-
-    Attributes:
-        sizes: Bytes of each file; None where its server does not say.
-        python: Bytes of the environment's Python.
-    """
+    """The files of an installation, and the bytes of each; None where its server does not say."""
 
     wheels: tuple[Wheel, ...]
     sizes: tuple[int | None, ...]
-    python: int = 0
-
-    @property
-    def to_download(self) -> list[int | None]:
-        """The sizes of files that are not on this machine."""
-        return [size for wheel, size in zip(self.wheels, self.sizes, strict=True) if wheel.local_path is None]
-
-    @property
-    def download(self) -> int:
-        return sum(size or 0 for size in self.to_download)
-
-    @property
-    def unknown(self) -> int:
-        """The number of files without a known size."""
-        return sum(size is None for size in self.to_download)
-
-    @property
-    def installed(self) -> int | None:
-        """The estimated bytes of the finished environment; None where the size of a file is not known."""
-        known = [size for size in self.sizes if size is not None]
-        return int(UNPACKED * sum(known)) + self.python if len(known) == len(self.sizes) else None
-
-    @property
-    def text(self) -> str:
-        """ "Download: 2.6 GB in 38 files. Installed: 5.9 GB."; an unknown size is called unknown."""
-        files = len(self.to_download)
-        if not files:
-            first = "Nothing is downloaded."
-        elif self.unknown == files:
-            first = f"Download: size unknown ({files} file{'' if files == 1 else 's'})."
-        elif self.unknown:
-            first = f"Download: more than {byte_size(self.download)} ({self.unknown} of {files} files of unknown size)."
-        else:
-            first = f"Download: {byte_size(self.download)} in {files} file{'' if files == 1 else 's'}."
-        installed = self.installed
-        return f"{first} Installed: {'size unknown' if installed is None else f'about {byte_size(installed)}'}."
 
 
 Report = Callable[[str], None]
 Cancelled = Callable[[], bool]
 
 
-def make_plan(
-    pip: Sequence[str], wanted: Wanted, folder: Path, python: int, report: Report, cancelled: Cancelled
-) -> Plan:
+def make_plan(pip: Sequence[str], wanted: Wanted, report: Report, cancelled: Cancelled) -> Plan:
     """Ask pip for its plan. Nothing is installed, and no wheel downloaded if the index has its metadata.
-
-    Args:
-        pip: The pip of a Python of the same version as the environment's.
-        folder: For pip's log and temporary files.
-        python: Bytes of the environment's Python.
-        report: Called with each step, as text.
 
     Raises:
         PipFailedError, EnvironmentFailedError: It cannot be made so; the sentence says why.
         CancelledError: `cancelled`.
     """
-    torch, stand_in = _find_torch(pip, wanted, folder, report, cancelled), folder / _STAND_IN
+    torch, stand_in = _find_torch(pip, wanted, report, cancelled), wanted.folder / _STAND_IN
     report("Looking for the other packages")
     try:
         requirement = f"{TORCH} @ {_write_stand_in(torch, stand_in).as_uri()}"
         options = options_beside(torch, wanted.wheels)
-        rest = _resolve(pip, [*options, requirement, *wanted.requirements], wanted, None, folder, cancelled)
+        rest = _resolve(pip, [*options, requirement, *wanted.requirements], wanted, None, cancelled)
     finally:
         shutil.rmtree(stand_in, ignore_errors=True)
     wheels = (torch, *(wheel for wheel in rest if wheel.name.lower() != TORCH))
     report("Asking for sizes")
-    return Plan(wheels, file_sizes(wheels, cancelled), python)
+    return Plan(wheels, file_sizes(wheels, cancelled))
 
 
 def options_beside(torch: Wheel, wheels: Path | None) -> list[str]:
@@ -139,11 +89,11 @@ def options_beside(torch: Wheel, wheels: Path | None) -> list[str]:
     return ["--extra-index-url", f"{PYTORCH_INDEX}/{ROCM_TAG}"] if needs_index else []
 
 
-def _find_torch(pip: Sequence[str], wanted: Wanted, folder: Path, report: Report, cancelled: Cancelled) -> Wheel:
+def _find_torch(pip: Sequence[str], wanted: Wanted, report: Report, cancelled: Cancelled) -> Wheel:
     for number, source in enumerate(wanted.torch):
         report(f"Looking for {source.label}")
         try:
-            found = _resolve(pip, ["--no-deps", source.requirement], wanted, source.index, folder, cancelled)
+            found = _resolve(pip, ["--no-deps", source.requirement], wanted, source.index, cancelled)
         except PipFailedError as error:
             if number + 1 == len(wanted.torch) or not error.missing:
                 raise
@@ -157,15 +107,14 @@ def _resolve(
     requirements: Sequence[str],
     wanted: Wanted,
     index: str | None,
-    folder: Path,
     cancelled: Cancelled,
 ) -> tuple[Wheel, ...]:
-    listing = folder / "report.json"
+    listing = wanted.folder / "report.json"
     command = ["install", "--dry-run", "--ignore-installed", "--report", str(listing), *_WHEELS_ONLY, *_METADATA_ONLY]
     constraints = ["-c", str(wanted.constraints)]
     try:
         source = source_options(wanted.wheels, index)
-        run_pip(pip, folder, [*command, *constraints, *source, *requirements], cancelled)
+        run_pip(pip, wanted.folder, [*command, *constraints, *source, *requirements], cancelled)
         found = parse_report(read_utf8(listing))
     except PipFailedError as error:
         if wanted.wheels is None or not error.requirement:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import re
-import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,18 +12,14 @@ from core.environments.pip_environment import clean
 from core.environments.pip_failures import error_line, explain_pip
 from core.errors import RankdeckError, sentences
 from core.held_files import open_binary
-from core.machine.packages import installed_version
 from core.processes.ask import Answer, read_answer, wait_until_ended
 from core.processes.exit_codes import is_crash
 from core.processes.tree import ProcessTree
-from core.training_python import own_python
 
 # In an environment's folder: what its programs printed.
 LOG: Final = "environment.log"
 # Without a second try pip does not say why an index has not answered, only that it found nothing.
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--no-color", "--retries", "3")
-# Before that, a dry run downloads each file: https://github.com/pypa/pip/pull/12186
-_PIP_THAT_ONLY_LOOKS: Final = (23, 3)
 _LIMIT_S: Final = 3600.0
 _VERSION_LIMIT_S: Final = 60.0
 _TAIL_BYTES: Final = 20_000
@@ -72,38 +64,6 @@ def run_program(
 
 def pip_of(python: Path) -> tuple[str, ...]:
     return (str(python), "-m", "pip")
-
-
-def own_pip(*, may_download: bool) -> tuple[str, ...] | None:
-    """A pip that can plan an installation for this Python, without an environment; None where there is none.
-
-    An installed window has no pip, but the file from which Python makes one for its environments.
-
-    Args:
-        may_download: Packages come from an index, so an older pip would download them to look at them.
-    """
-    found = {_version(path.name.split("-")[1]): str(path / "pip") for path in bundled_pips()}
-    installed = installed_version("pip", own_python())
-    if installed is not None:
-        found[_version(installed)] = ""
-    newest = max(found, default=())
-    if not newest or (may_download and newest < _PIP_THAT_ONLY_LOOKS):
-        return None
-    return (sys.executable, found[newest]) if found[newest] else pip_of(Path(sys.executable))
-
-
-def bundled_pips() -> list[Path]:
-    """The pip wheels of `ensurepip`, which Debian keeps elsewhere."""
-    spec = importlib.util.find_spec("ensurepip")
-    if spec is None or spec.origin is None:
-        return []
-    elsewhere = sysconfig.get_config_var("WHEEL_PKG_DIR")
-    folders = [Path(spec.origin).parent / "_bundled", *([Path(elsewhere)] if elsewhere else [])]
-    return [wheel for folder in folders for wheel in folder.glob("pip-*.whl")]
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
 
 def has_pip(python: Path, folder: Path, cancelled: Callable[[], bool]) -> bool:
