@@ -32,10 +32,6 @@ class TrainingPython:
     executable: Path
     packages: Path | None = None
 
-    @property
-    def is_own(self) -> bool:
-        return self.packages is None
-
     def find_module(self, name: str) -> importlib.machinery.ModuleSpec | None:
         """Find a module; neither it nor its parents are imported."""
         if self.packages is None:

@@ -66,7 +66,3 @@ class ProgressLine:
             print(line, file=self._stream, flush=True)
             self._printed = now
         self._text = text
-
-    def refresh(self) -> None:
-        """Show the same text with the elapsed time."""
-        self.show(self._text)

@@ -19,6 +19,7 @@ from typing import Any, Final
 from core.doctor.finding import SELF_TESTS, Finding, Topic
 from core.doctor.modes import check_modes
 from core.errors import RankdeckError
+from core.formatting import number
 from core.held_files import read_utf8
 from core.launch.mode import why_no_cuda, why_no_nccl
 from core.launch.plan import plan_bare_ranks
@@ -193,7 +194,7 @@ def compute_finding(device: Device, ended: Ended) -> Finding:
 
 def _speed(part: Mapping[str, Any]) -> str:
     gflops = float(part["gflops"])
-    return f"{gflops / 1000:,.1f} TFLOP/s" if gflops >= 1000 else f"{gflops:,.0f} GFLOP/s"
+    return f"{number(gflops / 1000)} TFLOP/s" if gflops >= 1000 else f"{number(gflops)} GFLOP/s"
 
 
 def link_finding(way: str, ended: Sequence[Ended]) -> Finding:

@@ -22,14 +22,11 @@ def drivers_here() -> tuple[GpuDriver, ...]:
 
 
 class _Look:
-    """One driver, and its last answer."""
+    """One driver, and its answer."""
 
     def __init__(self, driver: GpuDriver) -> None:
         self.driver = driver
         self.thread: DriverThread[Found] = DriverThread(f"rankdeck-{driver.maker.lower()}-list", driver.find)
-        self._ticket = self.thread.ask()
-
-    def ask(self) -> None:
         self._ticket = self.thread.ask()
 
     def answered(self, deadline: float) -> bool:
@@ -44,25 +41,19 @@ class GpuList:
     """The drivers, and their GPUs.
 
     Args:
-        limit_s: Longest wait for an answer, after each `ask`.
+        limit_s: Longest wait for an answer.
     """
 
     def __init__(self, drivers: Sequence[GpuDriver], limit_s: float) -> None:
-        self._limit_s = limit_s
         self._looks = [_Look(driver) for driver in drivers]
         self._deadline = time.monotonic() + limit_s
-
-    def ask(self) -> None:
-        for look in self._looks:
-            look.ask()
-        self._deadline = time.monotonic() + self._limit_s
 
     def answers(self) -> int:
         """Count the drivers that have answered; waits for the others until the time limit."""
         return sum(look.answered(self._deadline) for look in self._looks)
 
     def gpus(self, *, hidden: bool) -> list[tuple[Device, GpuDriver]]:
-        """GPUs of the last looks that did not fail. Torch counts each maker's from 0; here one number is one GPU."""
+        """GPUs of the drivers that have answered. Torch counts each maker's from 0; here one number is one GPU."""
         listed: list[tuple[Device, GpuDriver]] = []
         for look in self._looks:
             found = look.found

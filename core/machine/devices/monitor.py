@@ -165,14 +165,6 @@ class DeviceMonitor:
         self._known_gpus()
         return self._list.driver("AMD")
 
-    def look_again(self) -> None:
-        """List the GPUs again (one was plugged in, a driver was started); `devices` changes when it is done."""
-        with self._lock:
-            if self._known_gpus() is None:
-                return
-            self._list.ask()
-            self._take_list(self._list.answers())
-
     def close(self, limit_s: float = 2.0) -> None:
         """End the threads; one that hangs in the driver is not waited for: it ends with the process."""
         with self._lock:
@@ -195,15 +187,12 @@ class DeviceMonitor:
             return self._gpus if self._answers else None
 
     def _take_list(self, answers: int) -> None:
-        """Start to read GPUs that are new in the list, and stop reading those that are gone from it."""
+        """Start to read GPUs that are new in the list: another driver has answered."""
         before = {gpu.device.uuid: gpu for gpu in self._gpus}
         now = [] if self._closed else self._list.gpus(hidden=False)
-        self._gpus = [before.get(device.uuid) or self._gpu(device, driver) for device, driver in now]
+        self._gpus = [
+            before.get(device.uuid) or _Gpu(device, maker, self._hang_s, self._with_processes) for device, maker in now
+        ]
         for gpu, (device, _) in zip(self._gpus, now, strict=True):
             gpu.device = device  # it is counted otherwise once a driver before its own has answered
         self._answers = max(answers, self._answers)
-        for uuid in before.keys() - {device.uuid for device, _ in now}:
-            before[uuid].thread.close(time.monotonic())
-
-    def _gpu(self, device: Device, driver: GpuDriver) -> _Gpu:
-        return _Gpu(device, driver, self._hang_s, self._with_processes)

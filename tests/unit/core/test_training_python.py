@@ -81,28 +81,28 @@ def test_a_python_with_torch_trains_itself(environment: Path, monkeypatch: pytes
 
 @pytest.mark.usefixtures("without_torch")
 def test_the_variable_comes_before_the_choice(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert training_python().is_own, "nothing was named or chosen"
+    assert training_python().packages is None, "nothing was named or chosen"
     choose({"format": FORMAT, "executable": str(environment)})
     assert training_python().executable == environment
     monkeypatch.setenv(VARIABLE, str(environment.with_name("gone")))
     monkeypatch.setattr(module, "package_folder", lambda _: None)
-    assert training_python().is_own
+    assert training_python().packages is None
 
 
 @pytest.mark.usefixtures("without_torch")
 @pytest.mark.parametrize("text", [[], {"format": "other"}, {"format": FORMAT}, {"format": FORMAT, "executable": 3}])
 def test_a_damaged_choice_is_none(text: object) -> None:
     choose(text)
-    assert training_python().is_own
+    assert training_python().packages is None
 
 
 @pytest.mark.usefixtures("without_torch")
 def test_a_chosen_python_that_is_gone_or_relative_is_none(environment: Path) -> None:
     choose({"format": FORMAT, "executable": "python"})
-    assert training_python().is_own
+    assert training_python().packages is None
     choose({"format": FORMAT, "executable": str(environment)})
     environment.unlink()
-    assert training_python().is_own
+    assert training_python().packages is None
 
 
 @pytest.mark.usefixtures("without_torch")

@@ -48,7 +48,7 @@ def test_off_a_terminal_a_long_step_is_shown_again_after_a_while(monkeypatch: py
     progress = ProgressLine(stream)
     progress.say("downloading")
     for now[0] in (1.0, console.QUIET_INTERVAL_S, console.QUIET_INTERVAL_S + 1):
-        progress.refresh()
+        progress.show("downloading")
     assert stream.getvalue() == "[   0 s] downloading\n[  15 s] downloading\n"
 
 

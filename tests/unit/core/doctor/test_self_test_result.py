@@ -32,7 +32,7 @@ def judged(ended: Ended, device: Device = CPU) -> Finding:
 @pytest.mark.parametrize(
     ("ended", "level", "text"),
     [
-        (Ended(lines("fp32", "bf16", "fp16"), EXITED), "ok", "fp32 1.5 TFLOP/s, bf16"),
+        (Ended(lines("fp32", "bf16", "fp16"), EXITED), "ok", "fp32 1.50 TFLOP/s, bf16"),
         (Ended(lines("fp32", "fp16", bf16="RuntimeError: not implemented"), EXITED), "warn", "bf16: RuntimeError: not"),
         (Ended(lines(fp32="no kernel image is available"), EXITED), "fail", "no kernel image"),
         (Ended(lines("fp32", begins="bf16"), "killed", broke=True), "fail", "killed while it did a matmul in bf16"),

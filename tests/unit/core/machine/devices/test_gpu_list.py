@@ -95,4 +95,3 @@ def test_a_driver_that_hangs_holds_up_no_other() -> None:
         assert [device.uuid for device, _ in gpus.gpus(hidden=False)] == ["GPU-0", "GPU-1"]
         assert gpus.problem == "The AMD driver has not answered yet. Its GPUs appear when it does."
         gate.set()
-        gpus.ask()
