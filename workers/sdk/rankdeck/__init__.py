@@ -23,48 +23,18 @@ checkpoint is made, so make it after the optimizer's step:
             ...
         with rankdeck.checkpoint("model.pt", step=step) as path:
             if rank == 0: torch.save(model.state_dict(), path)
-
-`import rankdeck as wandb` is enough for scripts that log to Weights & Biases: `init`, `log`, `config`, `finish`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from . import wandb
 from .checkpoints import checkpoint, last_checkpoint
 from .dataset import Chunk, Chunks, chunks
 from .link import rank, world_size
 from .metrics import alert, finish, log, should_stop
 from .settings import config
-from .wandb import (
-    Artifact,
-    Audio,
-    Histogram,
-    Html,
-    Image,
-    Object3D,
-    Settings,
-    Table,
-    Video,
-    define_metric,
-    init,
-    login,
-    save,
-    unwatch,
-    watch,
-)
 
 __all__ = [
-    "Artifact", "Audio", "Chunk", "Chunks", "Histogram", "Html", "Image", "Object3D", "Settings", "Table", "Video",
-    "alert", "checkpoint", "chunks", "config", "define_metric", "finish", "init", "last_checkpoint", "log", "login",
-    "rank", "save", "should_stop", "unwatch", "wandb", "watch", "world_size",
+    "Chunk", "Chunks", "alert", "checkpoint", "chunks", "config", "finish", "last_checkpoint", "log", "rank",
+    "should_stop", "world_size",
 ]  # fmt: skip
 __version__ = "1"
-
-
-def __getattr__(name: str) -> Any:
-    """`rankdeck.run` is what `init` made, as `wandb.run` is."""
-    if name == "run":
-        return wandb.run
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -18,7 +18,7 @@ def log(
     commit: Optional[bool] = None,
     **values: Any,
 ) -> None:
-    """Charts numbers: `log(step=10, loss=0.5)`, or as wandb's `log({"loss": 0.5}, step=10)`. Never waits.
+    """Charts numbers: `log(step=10, loss=0.5)`, or `log({"loss": 0.5}, step=10)`. Never waits.
 
     Args:
         data: Names and numbers; nested dicts are joined with ``/``. Anything that is not a number is ignored.
@@ -46,11 +46,6 @@ def log(
     link.put({"log": found, "step": number, "ts": time.time()})
 
 
-def current_step() -> int:
-    """The step that the next `log` without one gets."""
-    return _next_step
-
-
 def should_stop() -> bool:
     """Whether the run was asked to stop. Save what is to be kept, then exit: there is a deadline."""
     global _has_polled
@@ -61,12 +56,12 @@ def should_stop() -> bool:
     return link.stop
 
 
-def alert(title: str = "", text: str = "", *_: Any, **__: Any) -> None:
+def alert(title: str = "", text: str = "") -> None:
     """Shows a person a message."""
     connected().put({"alert": str(title)[:200], "text": str(text)[:2000]})
 
 
-def finish(*_: Any, **__: Any) -> None:
+def finish() -> None:
     """Sends what is still queued. More may be logged afterwards."""
     link = connected()
     if _gathered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping
 
 from .link import welcomed
 
@@ -37,7 +37,7 @@ class Config(Dict[str, Any]):
         """A copy."""
         return dict(self.items())
 
-    def update(self, values: Any = None, allow_val_change: Optional[bool] = None, **more: Any) -> None:  # type: ignore[override]
+    def update(self, values: Any = None, **more: Any) -> None:  # type: ignore[override]
         """Adds settings: a mapping or an `argparse.Namespace`."""
         if values is not None and not hasattr(values, "keys"):
             values = vars(values) if hasattr(values, "__dict__") else dict(values)

@@ -102,24 +102,6 @@ rankdeck.log({"b": 2})
     assert logs[3] == (4, {"a": 1, "b": 2})
 
 
-def test_it_is_enough_for_scripts_that_log_to_wandb() -> None:
-    listener = Listener(config={"lr": 0.1})
-    out = listener.run("""
-import argparse
-import rankdeck as wandb
-run = wandb.init(project="p", config=argparse.Namespace(depth=3), settings=wandb.Settings(start_method="thread"))
-wandb.watch(None); wandb.define_metric("loss")
-wandb.log({"loss": 0.5, "picture": wandb.Image(1)}, step=7)
-run.log({"loss": 0.4}, step=8)
-wandb.config.update({"width": 4}, allow_val_change=True)
-run.summary["best"] = 1
-print(wandb.config.depth, wandb.config["width"], wandb.config.lr, sorted(dict(wandb.config)))
-wandb.finish()
-""")
-    assert out.split("\n")[0].strip() == "3 4 0.1 ['depth', 'lr', 'width']"
-    assert listener.logs() == [(7, {"loss": 0.5}), (8, {"loss": 0.4})]
-
-
 def test_a_stop_is_heard() -> None:
     listener = Listener()
     polls: list[bool] = []
@@ -189,20 +171,6 @@ print(json.dumps([[batch for batch in chunk.batches(8)] for chunk in rankdeck.ch
     batches = [[batch for chunk in json.loads(lines[1]) for batch in chunk] for lines in found]
     assert sorted(index for rank in batches for batch in rank for index in batch) == list(range(samples))
     assert len({len(rank) for rank in batches}) == 1  # as many steps on each rank, or they would wait for each other
-
-
-def test_weights_and_biases_names_are_a_module_too() -> None:
-    text = """
-import rankdeck
-from rankdeck import wandb
-assert rankdeck.run is None
-with wandb.init(project="p", config={"lr": 0.1}) as run:
-    assert rankdeck.run is wandb.run is run and run.config is rankdeck.config
-    wandb.log({"loss": 1.0})
-print(rankdeck.config.lr, [name for name in rankdeck.__all__ + wandb.__all__ if not hasattr(wandb, name)])
-"""
-    known_here_only = ["Chunk", "Chunks", "checkpoint", "chunks", "last_checkpoint", "rank", "should_stop", "wandb"]
-    assert run_program(text).split(" ", 1) == ["0.1", f"{[*known_here_only, 'world_size']}\n"]
 
 
 def test_it_is_python_3_8() -> None:
