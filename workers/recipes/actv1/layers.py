@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import KeyValues, attend
+from rankdeck.recipe import attend
 
 
 class Layer(nn.Module):
@@ -35,23 +35,17 @@ class Layer(nn.Module):
         self.gate_up = nn.Linear(width, 2 * inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
 
-    def forward(self, x: Tensor, turns: Tensor, kept: KeyValues | None = None) -> Tensor:
-        """Shape (batch, time, width) in and out.
-
-        Args:
-            x: Tokens.
-            turns: Of these tokens, as `rotary_turns` gives them.
-            kept: Of the tokens before them, where this is not the whole text.
-        """
-        x = normed(x + self._dropped(self._attention(x, turns, kept)))
+    def forward(self, x: Tensor, turns: Tensor) -> Tensor:
+        """Shape (batch, time, width) in and out; `turns` as `rotary_turns` gives them."""
+        x = normed(x + self._dropped(self._attention(x, turns)))
         gate, up = self.gate_up(x).chunk(2, dim=-1)
         return normed(x + self._dropped(self.down(F.silu(gate) * up)))
 
-    def _attention(self, x: Tensor, turns: Tensor, kept: KeyValues | None) -> Tensor:
+    def _attention(self, x: Tensor, turns: Tensor) -> Tensor:
         batch, time, width = x.shape
         parts = self.qkv(x).split(width, dim=2)  # whose backward pass copies once, see minigpt's model
         q, k, v = (part.view(batch, time, self.n_head, -1).transpose(1, 2) for part in parts)
-        y = attend(_turned(q, turns), _turned(k, turns), v, kept)
+        y = attend(_turned(q, turns), _turned(k, turns), v)
         out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
         return out
 

@@ -8,7 +8,7 @@ thinks depend on nothing after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from rankdeck.recipe import KeyValues
 from workers.recipes.actv1.halting import Segments, halts, least_steps
 from workers.recipes.actv1.layers import Layer, init_linear, normed, rotary_turns
 
@@ -53,35 +52,6 @@ class Shape:
     grad_checkpointing: bool = False
 
 
-class Segment:
-    """One segment of thinking about the tokens that are written already: what is kept of it.
-
-    A token that has halted keeps its state, and what comes after it changes nothing about it. So the keys and values
-    that it shows to later tokens in a segment are the same at every pass, and are computed once. A token that halted
-    early has none yet for the later segments; they are made up for when a later token thinks that long.
-
-    Attributes:
-        kept: Keys and values of every application of a layer, in their order.
-        length: Tokens that it was computed for.
-    """
-
-    def __init__(self) -> None:
-        self.kept: list[KeyValues] = []
-        self.length = 0
-        self._after: list[Tensor] = []
-
-    def add(self, high: Tensor, low: Tensor, thinking: Tensor) -> None:
-        """Takes note of the next tokens: states, shape (1, tokens, width), and which have not halted, (1, tokens)."""
-        new = [high, low, thinking]
-        self._after = [torch.cat(pair, dim=1) for pair in zip(self._after, new, strict=True)] if self.length else new
-        self.length += thinking.shape[1]
-
-    def after(self, first: int) -> tuple[Tensor, Tensor, Tensor]:
-        """High and low states after it, and which tokens have not halted, of the tokens from `first` on."""
-        high, low, thinking = self._after
-        return high[:, first:], low[:, first:], thinking[:, first:]
-
-
 class HierarchicalModel(nn.Module):
     """Predicts the next token, thinking about each for as many segments as its halting head thinks worth it."""
 
@@ -96,22 +66,13 @@ class HierarchicalModel(nn.Module):
         self.q_head = nn.Linear(width, 2)
         self._init_weights()
 
-    def forward(
-        self,
-        tokens: Tensor,
-        targets: Tensor | None = None,
-        *,
-        last_only: bool = False,
-        thoughts: Sequence[Segment] | None = None,
-    ) -> Tensor | Segments:
+    def forward(self, tokens: Tensor, targets: Tensor | None = None, *, last_only: bool = False) -> Tensor | Segments:
         """Thinks segment after segment until every token has halted.
 
         Args:
             tokens: Ids, shape (batch, time).
             targets: The tokens that follow them, same shape.
             last_only: Only the last token of each row is wanted.
-            thoughts: Of the beginning of this text, without targets: only what is new is computed, and kept there.
-                The last token alone is wanted then.
 
         Returns:
             With targets, what each segment came to (see `Segments`). Without, logits after each token's last segment,
@@ -119,8 +80,6 @@ class HierarchicalModel(nn.Module):
         """
         x = self.tokens(tokens) * math.sqrt(self.shape.n_embd)  # as large as a state
         turns = rotary_turns(tokens.shape[1], self.shape.n_embd // self.shape.n_head, x.device)
-        if thoughts is not None:
-            return self._continued(x, turns, thoughts)
         most, exploration = self.shape.halt_max_steps, self.shape.halt_exploration if self.training else 0.0
         least = least_steps(tokens.shape, most, exploration, x.device)
         high = low = torch.zeros_like(x, dtype=torch.float32)
@@ -156,29 +115,7 @@ class HierarchicalModel(nn.Module):
         found = {name: torch.stack(parts) for name, parts in zip(names, zip(*answers, strict=True), strict=True)}
         return {**found, "thinking": torch.stack(masks)}
 
-    def _continued(self, x: Tensor, turns: Tensor, thoughts: Sequence[Segment]) -> Tensor:
-        """As `forward` without targets, for the last token, with what is known of the tokens before it."""
-        before: Segment | None = None
-        for number, segment in enumerate(thoughts, 1):
-            first = segment.length
-            if before is None:
-                high = low = torch.zeros_like(x[:, first:], dtype=torch.float32)
-                thinking = torch.ones(x.shape[0], x.shape[1] - first, dtype=torch.bool, device=x.device)
-            else:
-                high, low, thinking = before.after(first)
-            new_high, new_low = self._segment(x[:, first:], high, low, turns[:, first:], segment.kept)
-            high, low = torch.where(thinking[..., None], new_high, high), torch.where(thinking[..., None], new_low, low)
-            segment.add(high, low, thinking & ~halts(self.q_head(new_high).float(), number, None))
-            before = segment
-            if not self.shape.every_segment and not bool(segment.after(x.shape[1] - 1)[2].any()):
-                break
-        assert before is not None
-        logits: Tensor = self.head(before.after(x.shape[1] - 1)[0][:, -1])
-        return logits
-
-    def _segment(
-        self, x: Tensor, high: Tensor, low: Tensor, turns: Tensor, kept: list[KeyValues] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def _segment(self, x: Tensor, high: Tensor, low: Tensor, turns: Tensor) -> tuple[Tensor, Tensor]:
         """N·T updates of the low state, N of the high one ("Hierarchical Reasoning Model", the update rules z_L, z_H).
 
         z_L ← f_L(z_L + z_H + x̃) at each update, z_H ← f_H(z_H + z_L) after every T of them. Only the last update of
@@ -190,25 +127,22 @@ class HierarchicalModel(nn.Module):
         a first segment, in which one summand is not zero, as well as later ones, in which all three are not.
         """
         low_updates = self.shape.h_cycles * self.shape.l_cycles
-        slots = None if kept is None else _slots(kept)
         with torch.no_grad():
             for number in range(1, low_updates):
-                low = self._stack(self.low, low + high + x, turns, slots)
+                low = self._stack(self.low, low + high + x, turns)
                 if number % self.shape.l_cycles == 0:
-                    high = self._stack(self.high, high + low, turns, slots)
+                    high = self._stack(self.high, high + low, turns)
         if low_updates > 1:
             # Autocast keeps the weights it has converted, in some versions of PyTorch also those without a gradient.
             torch.clear_autocast_cache()
-        low = self._stack(self.low, low + high + x, turns, slots)
-        high = self._stack(self.high, high + low, turns, slots)
+        low = self._stack(self.low, low + high + x, turns)
+        high = self._stack(self.high, high + low, turns)
         return high, low
 
-    def _stack(
-        self, layers: nn.ModuleList, x: Tensor, turns: Tensor, slots: Iterator[KeyValues] | None = None
-    ) -> Tensor:
+    def _stack(self, layers: nn.ModuleList, x: Tensor, turns: Tensor) -> Tensor:
         x = normed(x)
         for layer in layers:
-            x = self._checkpointed(layer, x, turns) if slots is None else layer(x, turns, next(slots))
+            x = self._checkpointed(layer, x, turns)
         return x
 
     def _answer(self, high: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -226,17 +160,10 @@ class HierarchicalModel(nn.Module):
         return part(*inputs)
 
     def writer(self) -> Callable[[Tensor], Tensor]:
-        """Gives the logits of the token after a text, shape (time,), that grows by a token at each call.
-
-        It thinks until that token halts. What it thought of the tokens before is kept, until the text is longer than
-        it looks back: from there on the first token of the window is another one at each step.
-        """
-        thoughts = [Segment() for _ in range(self.shape.halt_max_steps)]
+        """A function for the logits of the token after a text, shape (time,); it thinks until that token halts."""
 
         def next_logits(text: Tensor) -> Tensor:
-            fits = len(text) <= self.shape.seq_len
-            window = text[None, -self.shape.seq_len :]
-            logits: Tensor = self(window, last_only=True, thoughts=thoughts if fits else None)[0]
+            logits: Tensor = self(text[None, -self.shape.seq_len :], last_only=True)[0]
             return logits
 
         return next_logits
@@ -250,11 +177,3 @@ class HierarchicalModel(nn.Module):
         nn.init.normal_(self.head.weight, 0.0, 0.02)
         nn.init.zeros_(self.q_head.weight)
         nn.init.zeros_(self.q_head.bias)
-
-
-def _slots(kept: list[KeyValues]) -> Iterator[KeyValues]:
-    """One for each application of a layer, in their order; new ones where a segment is computed for the first time."""
-    yield from list(kept)
-    while True:
-        kept.append(KeyValues())
-        yield kept[-1]
