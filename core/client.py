@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,7 +30,6 @@ from core.files.atomic import copy_atomic, write_atomic
 from core.metrics.metrics_file import MetricsWriter
 from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
-from core.processes.identity import ProcessId, is_alive
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.recipes.catalog import get_recipe
@@ -90,15 +87,12 @@ def start_run(
     return store
 
 
-def resume_run(
-    plan: ResumePlan, host: WaitingHost | None = None, *, continues_for: ProcessId | None = None
-) -> RunStore:
+def resume_run(plan: ResumePlan, host: WaitingHost | None = None) -> RunStore:
     """Carry out a resume plan: start a host on the run's folder, or on a new one for AI-OS's state file.
 
     Args:
         plan: From `core.resume.planner`.
         host: As for `start_run`.
-        continues_for: As for `core.resume.planner.plan_resume`.
 
     Raises:
         RunBusyError: A live host has the run.
@@ -115,7 +109,7 @@ def resume_run(
     else:
         store = RunStore.open(plan.run_dir)
         with store.lock():
-            _check_not_starting(store, continues_for)
+            _check_not_starting(store)
             if plan.goes_back and plan.checkpoint is not None:
                 CheckpointStore(store.checkpoints).go_back(plan.checkpoint)
             if store.config() != plan.config:
@@ -172,15 +166,6 @@ def stop_run(store: RunStore, now: bool = False) -> None:
     Raises:
         ConnectionRefusedByHostError: As `connect`.
     """
-    state = store.state()
-    # Between two hosts the command of several machines, on this one, is asked; Windows has no such commands, and its
-    # os.kill would end the process. A pid from a file may be another program's by now: the start time tells.
-    if state.between_hosts and state.is_live and state.host is not None and sys.platform != "win32":
-        if not is_alive(state.host):
-            raise _unreachable(store, f"process {state.host.pid} is not the one that started it", "Resume the run.")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(state.host.pid, signal.SIGINT)
-        return
     connection = connect(store)
     try:
         connection.send(StopRequest(now))
@@ -230,11 +215,6 @@ def wait_until(store: RunStore, reached: Callable[[RunState], bool], timeout_s: 
         if reached(state) or not state.is_live or time.monotonic() >= deadline:
             return state
         time.sleep(_POLL_S)
-
-
-def wait_for_host_to_end(store: RunStore, timeout_s: float) -> RunState:
-    """As `wait_for_end`; also returns where another host is to follow, which a live state says."""
-    return wait_until(store, lambda state: state.between_hosts and not store.is_locked(), timeout_s)
 
 
 def wait_for_end(store: RunStore, timeout_s: float) -> RunState:
@@ -347,13 +327,13 @@ class HostConnection:
         self._pending += [message for message in found if isinstance(message, Message)]
 
 
-def _check_not_starting(store: RunStore, continues_for: ProcessId | None = None) -> None:
+def _check_not_starting(store: RunStore) -> None:
     """Refuse a run that another process has just resumed, whose host has not taken the lock yet.
 
     Called with the lock held, so the host's process alone is asked for.
     """
     state = store.seen_without_lock(store.stored_state())
-    if state.is_live and not state.is_continued_by(continues_for):
+    if state.is_live:
         raise RunBusyError(
             f"{state.run_id} has just been resumed by another process.",
             f"Watch it: rankdeck attach {store.dir.name}",
@@ -364,7 +344,7 @@ def _say_starting(store: RunStore) -> None:
     """The next attempt's state before its host has written its own, so that the old one is not taken for its end."""
     state = store.stored_state()
     fresh: dict[str, Any] = {"host": None, "phase": "", "error": None, "exit_code": None, "trouble": None}
-    fresh |= {"state": "starting", "attempt": state.attempt + 1, "between_hosts": False, "updated": time.time()}
+    fresh |= {"state": "starting", "attempt": state.attempt + 1, "updated": time.time()}
     store.write_state(state.replace(**fresh))
 
 

@@ -95,11 +95,7 @@ OF_RANKDECK = {
 }  # fmt: skip
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
 OF_RUNS = {"--remove", "--live", "--permanently"}
-OF_NODES = {"--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s"}
-OF_SLURM = {
-    "--distributed", "--slurm", "--gpus-per-node",
-    "--time", "--account", "--sbatch", "--mem", "--cpus-per-task", "--oneliner",
-}  # fmt: skip
+OF_SLURM = {"--slurm", "--nodes", "--gpus-per-node", "--sbatch", "--mem", "--time", "--cpus-per-task"}
 OF_EXPORT = {
     "--to",
     "--out",
@@ -126,10 +122,14 @@ OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 def test_flags_in_the_text_exist() -> None:
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= {"--local-rank", "--max-restarts", "--signal"}  # of torchrun and its older form, and of Slurm
-    known |= (
-        OF_RANKDECK | OF_RUN | OF_NODES | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
-    )
+    known |= {
+        "--local-rank",
+        "--max-restarts",
+        "--nnodes",
+        "--ntasks",
+        "--signal",
+    }  # of torchrun, its older form, and Slurm
+    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     known |= OF_MACHINES | OF_SLURM
     wrong = []
     for page in PAGES:

@@ -31,7 +31,6 @@ OTHERS: Final = {
     "core/config/layers.py": "a configuration for DeepSpeed",
     "core/machine/interpreters.py": "other programs' environments: one that cannot be read is left out",
     "core/cli/entry.py": "the log of a failure",
-    "core/cli/nodes.py": "in a folder of its own; Linux",
     # New files, which no other program knows yet
     "core/export/export.py": "a new table",
     "core/files/atomic.py": "in `retried`",

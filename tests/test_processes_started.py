@@ -16,7 +16,6 @@ WINDOW_FLAGS: Final = frozenset(("CREATE_NO_WINDOW", "DETACHED_PROCESS", "CREATE
 NOT_ON_WINDOWS: Final = {
     "core/processes/posix.py": 2,
     "core/processes/detached.py": 1,  # in the branch for POSIX
-    "core/cli/nodes.py": 1,  # torchrun, which Windows is refused for
     "core/machines/agent.py": 2,  # below sshd, which has no desktop to show a window on
     "core/machine/keep_awake.py": 2,  # systemd-inhibit
     "workers/script/store.py": 2,  # Linux alone hosts the store

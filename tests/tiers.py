@@ -22,7 +22,6 @@ TIERS: Final = {
 # Folders and files below `tests`, by what they are about.
 SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     "other machines over SSH": ("runs/machines",),
-    "several machines": ("runs/core/cli/test_node_return.py",),
     "launchers and Slurm": ("runs/launchers",),
     "installer": ("runs/installer", "unit/installer/windows/test_version_folder.py"),
     "environments made by pip": (

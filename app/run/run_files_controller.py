@@ -70,7 +70,7 @@ class RunFilesController(QObject):
             self.export(self._showing.run_dir, kind)
 
     def export(self, run_dir: Path, kind: str) -> None:
-        """Exports a run; does nothing while just this export of it is under way."""
+        """Export a run, unless just this export of it is under way."""
         key = (run_dir, kind)
         if key in self._going:
             return

@@ -18,7 +18,6 @@ ALERT_LEVELS: Final = {
     "retry": "warning",
     "fallback": "warning",
     "failed": "error",
-    "node_returned": "info",
 }
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.cli.machine_flags import add_machine_flag, add_machines_flags, add_nodes_flags, add_slurm_flags
-from core.config.launch_kinds import LAUNCH_KINDS
+from core.cli.machine_flags import add_machine_flag, add_machines_flags, add_slurm_flags
 from core.export import AUTO_DTYPE, DTYPES, KINDS
 from core.formatting import listed
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
@@ -85,8 +84,6 @@ COMMANDS: Final = (
             add_train_flags,
             add_machine_flag,
             _LOCAL_RANK,
-            add_nodes_flags,
-            _value("--distributed", "FILE", "World size, nodes and DDP settings in a .toml, .yaml or .json file."),
             add_slurm_flags,
             _output,
         ),
@@ -136,11 +133,9 @@ COMMANDS: Final = (
             add_machine_flag,
             _RUNS_DIR,
             _LOCAL_RANK,
-            add_nodes_flags,
             _switch("--dry-run", "Show what would happen, without doing it."),
             _switch("--yes", "Run the run's own code without asking."),
             _switch("--trust-recipe", "Run that code even if it is stored in the run's folder."),
-            add_slurm_flags,
             _output,
         ),
     ),
@@ -165,14 +160,14 @@ COMMANDS: Final = (
     Command(
         "export",
         "export",
-        "Export a run for other programs: tables, weights, Hugging Face, launchers.",
+        "Export a run for other programs: tables, weights, Hugging Face.",
         (
             *_RUN,
             _flag(
                 "--to",
                 required=True,
-                choices=(*KINDS, *LAUNCH_KINDS),
-                help="The export format, or the launcher that a file is for.",
+                choices=tuple(KINDS),
+                help="The export format.",
             ),
             _value("--out", "PATH", "The destination. Default: exports in the run's folder."),
             _value("--checkpoint", "N", "Export the weights of this checkpoint.", type=int),
@@ -187,8 +182,6 @@ COMMANDS: Final = (
             ),
             _switch("--overwrite", "Replace files of the same names in PATH."),
             _switch("--trust-recipe", "Run the recipe's code even if it was never started on this machine."),
-            _value("--nodes", "N|MIN:MAX", "How many nodes a batch file asks Slurm for."),
-            _value("--nic", "NAME", "The nodes' network interface. Default: auto."),
             _JSON,
         ),
     ),
@@ -297,21 +290,6 @@ COMMANDS: Final = (
         "machines",
         "List, add, check or set up other machines to train on over SSH.",
         (add_machines_flags, _JSON),
-    ),
-    Command(
-        "slurm",
-        "slurm",
-        "List, follow, cancel or submit again runs that train --slurm has submitted.",
-        (
-            _value(
-                "action",
-                "ACTION",
-                "list; follow: state, place in the queue, log; cancel; submit: again, to continue the run.",
-                choices=("list", "follow", "cancel", "submit"),
-            ),
-            _value("run", "RUN", "A submitted run's name, the start of one, or its job.", nargs="?"),
-            *_LIST,
-        ),
     ),
     Command(
         "fetch",

@@ -50,16 +50,12 @@ class Follower:
     Args:
         as_json: Print each metrics line and each change of state as JSON instead of a progress line.
         offset: Bytes of the metrics file that are not shown (those of an earlier attempt).
-        only_host: Until its host has ended, even where another one continues the run by itself.
     """
 
-    def __init__(
-        self, store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0, *, only_host: bool = False
-    ) -> None:
+    def __init__(self, store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> None:
         self._store = store
         self._terminal = terminal
         self._as_json = as_json
-        self._only_host = only_host
         self._tail = MetricsTail(store.metrics, offset)
         self._progress = RunProgress()
         self._metrics = MainMetrics()
@@ -94,7 +90,7 @@ class Follower:
             self._progress.metric = self._metrics.of(state.recipe)
             self._show_lines()
             self._show_state(state)
-            if not state.is_live or (state.between_hosts and self._only_host):
+            if not state.is_live:
                 break
             leave = False
             while handled < interrupts.count and not leave:
@@ -335,7 +331,7 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         if state.state == "stopped":
             again = "Run the script again" if state.recipe == USER_SCRIPT else "Resume it"
             terminal.say(f"{again}: rankdeck resume {store.dir.name}")
-    elif state.error is not None and not state.between_hosts:
+    elif state.error is not None:
         terminal.error(run_error(state, store))
 
 

@@ -19,8 +19,7 @@ from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
 from core.files.links import append_unlinked
-from core.launch.meeting import AGAIN, POLL_S, Meeting, error_in
-from core.launch.nodes.key import with_token
+from core.launch.meeting import POLL_S, Meeting, error_in
 from core.launch.plan import rank_environment
 from core.processes import Child, ProcessTree
 from core.processes.identity import ProcessId, is_alive
@@ -30,6 +29,8 @@ HOST_GONE: Final = 1
 _CALM_POLL_S: Final = 0.25  # while the rank trains, each look takes a core from it
 _HOST_LIMIT_S: Final = 60.0  # for the run's host to start
 _ORPHAN_LIMIT_S: Final = 5.0  # A rank whose host is gone ends by itself within seconds.
+# Of a host on another machine nothing is seen but its requests: so long after its rank has ended, it is gone.
+_REMOTE_LIMIT_S: Final = 120.0
 
 
 class RankStarter:
@@ -42,14 +43,12 @@ class RankStarter:
 
     Attributes:
         code: This process's exit code, once the thread has ended.
-        again: Something was lost, and nothing is wrong with the run itself: it can be continued by new processes.
         error: Why the run has failed.
     """
 
     def __init__(self, meeting: Meeting, place: DistributedConfig, parent: ProcessId) -> None:
         self._thread = threading.Thread(target=self._run, name="rank-starter", daemon=True)
         self.code = HOST_GONE
-        self.again = True
         self.error: RankdeckError | None = None
         self._meeting = meeting
         self._place = place
@@ -59,20 +58,13 @@ class RankStarter:
         self._number = 0
         self._tree: ProcessTree | None = None
         self._child: Child | None = None
+        self._idle_since = time.monotonic()
 
     def start(self) -> None:
         self._thread.start()
 
-    @property
-    def has_started(self) -> bool:
-        return self._thread.ident is not None
-
-    def promise_restart(self) -> None:
-        """Tells all processes that they will be started again, whatever the run's end looks like."""
-        self._meeting.write(AGAIN, {})
-
     def ended(self, limit_s: float) -> bool:
-        """Whether it has ended, after waiting so long at most."""
+        """Wait for its end, up to `limit_s`; return whether it has ended."""
         self._thread.join(limit_s)
         return not self._thread.is_alive()
 
@@ -116,6 +108,8 @@ class RankStarter:
         if self._host is None:
             self._host = ProcessId.from_json(self._meeting.read("host.json"))
             return self._host is not None or time.monotonic() < self._host_by
+        if self._meeting.is_remote:
+            return self._child is not None or time.monotonic() - self._idle_since < _REMOTE_LIMIT_S
         if self._meeting.lives(self._host):
             return True
         deadline = time.monotonic() + _ORPHAN_LIMIT_S  # its last words may be there already, and the rank's come
@@ -126,14 +120,11 @@ class RankStarter:
 
     def _take(self, over: Mapping[str, Any]) -> None:
         self.code = int(over.get("code", HOST_GONE))
-        self.again = bool(over.get("again", True)) or self._meeting.read(AGAIN) is not None
         self.error = error_in(over)
 
     def _start_rank(self, what: Mapping[str, Any]) -> None:
         self._close()
-        env = rank_environment(
-            os.environ, with_token(what["env"], what.get("salt", "")), what["default_env"], what["removed_env"]
-        )
+        env = rank_environment(os.environ, what["env"], what["default_env"], what["removed_env"])
         self._tree = ProcessTree(what["mark"])
         try:
             self._child = self._tree.spawn(what["argv"], env, Path(what["cwd"]), Path(what["log"]))
@@ -157,6 +148,7 @@ class RankStarter:
     def _close(self) -> None:
         if self._tree is not None:
             self._tree.close()
+            self._idle_since = time.monotonic()
         self._tree = self._child = None
 
     def _answer(self, **what: Any) -> None:

@@ -106,7 +106,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
     )
     if state.fallback:
         terminal.say(f"It fell back: {state.fallback}")
-    if state.error is not None and not state.between_hosts:
+    if state.error is not None:
         error = run_error(state, store)
         terminal.say(str(error))
     return 0

@@ -4,44 +4,34 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from core.cli.device_request import resolve_request, with_devices
+from core.cli.device_request import resolve_request
 from core.cli.follow import Follower, StopLadder, exit_code, report_ending
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
-from core.cli.machine_flags import (
-    check_nodes_arguments,
-    check_one_on_each_node,
-    check_recipe_on_nodes,
-    check_slurm_arguments,
-)
-from core.cli.node_worker import NodeRun
-from core.cli.nodes import run_nodes
+from core.cli.machine_flags import check_slurm_arguments
 from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.arguments import join_arguments
-from core.config.distributed import DistributedConfig, flags_of, laid_under
+from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
-from core.config.run_config import RunConfig
 from core.errors import DatasetError, UsageError
 from core.launch.command_line import TrainRequest, request_from_arguments
-from core.launch.mode import usable_devices
-from core.launch.nodes.job import NodeJob
 from core.launch.preflight import Checked, check
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts as texts_of
-from core.machine.devices.resolve import resolve_devices
-from core.machine.platform import this_platform
 from core.machines.machine import check_not_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import Recipe
 from core.recipes.outside_code import check_accepted
 from core.recipes.user_script import RECIPE, read_script
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -61,16 +51,8 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         from core.cli.slurm import submit_train  # here: a run on this computer needs none of it
 
         return submit_train(arguments, terminal)
-    place = _given_place(arguments)
-    if arguments.distributed is not None:
-        file = Path(arguments.distributed)
-        for name, value in laid_under(flags_of(file, place), vars(arguments), file).items():
-            setattr(arguments, name, value)
+    place = launched_place()
     request = request_from_arguments(arguments)
-    nodes = None
-    if place is None:
-        check_nodes_arguments(arguments, request.config.nodes)
-        nodes = NodeJob.from_values(request.config.nodes, request.meeting)
     runs_dir = request.runs_dir or default_runs_dir()
     if arguments.machine is not None:
         _check_not_launched(place)
@@ -81,20 +63,14 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         device = own_device(place, request.config.devices, request.count, request.recipe)
 
         def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
-            config = request.config.replace(devices=texts_of(devices), nodes=_nodes_of_worker())
-            named = replace(request, config=config, count=None)
-            keeps = NodeJob.from_env(os.environ) is not None
-            store, checked = _start(named, runs_dir, arguments, terminal, with_others(devices), keeps_batch=keeps)
+            _check_recipe(place, request.recipe)
+            named = replace(request, config=request.config.replace(devices=texts_of(devices)), count=None)
+            store, checked = _start(named, runs_dir, arguments, terminal, with_others(devices))
             terminal.say(_headline(checked))
             return store, 0
 
-        return _launched(place, device, begin, arguments, terminal).run()
-    if nodes is not None:
-        check_recipe_on_nodes(request.recipe)
-        with DeviceMonitor() as monitor:
-            config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
         shared = request.run_dir.parent if request.run_dir else runs_dir
-        return _on_nodes(nodes, terminal, shared, config.devices)
+        return LaunchedRun(place, device, begin, terminal, arguments.json, shared).run()
     store, checked = _start(request, runs_dir, arguments, terminal)
     if not arguments.detach:
         terminal.say(f"Run {store.dir.name} in {store.dir}")
@@ -113,13 +89,13 @@ def _fit_note(run: ResolvedRun) -> str:
         return fit_note(run, free_now(monitor.sample(), None))
 
 
-def _given_place(arguments: argparse.Namespace) -> DistributedConfig | None:
-    """The rank that a launcher gives this process; None where it gives none, or starts one process on each node."""
-    place = launched_place()
-    if place is None or place.launch_method != "srun" or arguments.nodes is None:
-        return place
-    check_one_on_each_node(place)
-    return None
+def _check_recipe(place: DistributedConfig, recipe: Recipe) -> None:
+    """Refuse a user's own script on several machines, whose processes Rankdeck does not connect."""
+    if place.num_nodes > 1 and recipe.self_contained:
+        raise UsageError(
+            f"{recipe.title} cannot train on several machines as a run.",
+            "Start the script itself with torchrun on each machine, without Rankdeck.",
+        )
 
 
 def _check_not_launched(place: DistributedConfig | None) -> None:
@@ -145,10 +121,7 @@ def _start(
     arguments: argparse.Namespace,
     terminal: Terminal,
     available: Sequence[Device] | None = None,
-    *,
-    keeps_batch: bool = False,
 ) -> tuple[RunStore, Checked]:
-    """Check a request and start its run's host; `keeps_batch`: the global batch stays when machines are lost."""
     with WaitingHost() as host:
         try:
             checked = check_request(request, runs_dir, available)
@@ -157,10 +130,7 @@ def _start(
         for note in (checked.data, *checked.notes, _fit_note(checked.run)):
             if note:
                 terminal.warn(note)
-        config = checked.run.config
-        if keeps_batch and config.global_batch_size is None and not checked.run.names_its_own_batch:
-            config = config.replace(global_batch_size=checked.run.batch.global_)
-        return start_run(config, runs_dir, request.run_dir, host, resolved=checked.run), checked
+        return start_run(checked.run.config, runs_dir, request.run_dir, host, resolved=checked.run), checked
 
 
 def _headline(checked: Checked) -> str:
@@ -194,21 +164,14 @@ def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Dev
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    check_slurm_arguments(arguments)
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
-    nodes = RunConfig(nodes=changes.get("nodes")).nodes
-    if arguments.slurm is not None:
-        from core.cli.slurm import submit_resumed  # here: a run on this computer needs none of it
-
-        return submit_resumed(arguments, changes, nodes, terminal)
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
     from core.cli.elsewhere import fetched, now_here, shows_move  # here: to start a run needs none of it
 
-    place = _given_place(arguments)
+    place = launched_place()
     if arguments.machine is not None:
-        check_nodes_arguments(arguments, nodes)
         _check_not_launched(place)
         return _resume_elsewhere(arguments, runs_dir, changes, terminal)
     if place is not None:
@@ -217,19 +180,16 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         device = own_device(place, asked, None, None)
 
         def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
-            here = {"devices": ",".join(texts_of(devices)), "nodes": _nodes_of_worker() or ""}
-            mine = fetched(arguments, runs_dir, {**changes, **here}, terminal)
-            store, offset = _resume(_plan(mine, runs_dir, arguments, terminal, with_others(devices)))
+            mine = fetched(arguments, runs_dir, {**changes, "devices": ",".join(texts_of(devices))}, terminal)
+            plan = _plan(mine, runs_dir, arguments, terminal, with_others(devices))
+            _check_recipe(place, get_recipe(plan.config.recipe))
+            store, offset = _resume(plan)
             now_here(store)
             return store, offset
 
-        return _launched(place, device, begin, arguments, terminal).run()
-    check_nodes_arguments(arguments, nodes)
-    job = NodeJob.from_values(nodes, vars(arguments))
-    if job is not None:
         named = Path(arguments.path).absolute()
         shared = named.parent if named.is_dir() else runs_dir
-        return _on_nodes(job, terminal, shared, device_texts(changes.get("devices", "auto")))
+        return LaunchedRun(place, device, begin, terminal, arguments.json, shared).run()
     if arguments.dry_run and shows_move(arguments, runs_dir, changes, terminal):
         return 0
     plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
@@ -247,34 +207,6 @@ def _resume_elsewhere(
 
     resumed = resume_on_machine(arguments, runs_dir, changes, terminal)
     return 0 if resumed is None else _follow(resumed[0], arguments, terminal, resumed[1])
-
-
-def _launched(
-    place: DistributedConfig,
-    device: Device,
-    begin: Callable[[Sequence[Device]], tuple[RunStore, int]],
-    arguments: argparse.Namespace,
-    terminal: Terminal,
-) -> LaunchedRun:
-    job = NodeJob.from_env(os.environ)
-    if job is None:
-        return LaunchedRun(place, device, begin, terminal, arguments.json)
-    return NodeRun(place, device, begin, terminal, arguments.json, job)
-
-
-def _nodes_of_worker() -> str | None:
-    """The number of machines that this worker's run trains with; None where torchrun alone has started it."""
-    job = NodeJob.from_env(os.environ)
-    return None if job is None else job.count.text
-
-
-def _on_nodes(job: NodeJob, terminal: Terminal, shared: Path, asked: Sequence[str]) -> int:
-    platform = this_platform()
-    with DeviceMonitor() as monitor:
-        usable, notes = usable_devices(monitor.devices(), platform)
-    for note in notes:
-        terminal.warn(note)
-    return run_nodes(job, terminal, shared, resolve_devices(asked, usable))
 
 
 def _plan(

@@ -64,10 +64,6 @@ def resolve_batch(config: RunConfig, ranks: int, *, keep_global: bool = False) -
     raise AssertionError
 
 
-def nearest_batch(wanted: int, ranks: int) -> int:
-    return max(1, (wanted + ranks // 2) // ranks) * ranks
-
-
 def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, ranks: int) -> Batch:
     if wanted is None:
         micro, accumulation = micro or DEFAULT_MICRO_BATCH, accumulation or 1

@@ -17,7 +17,6 @@ from core.config.config_file import MAX_FILE_BYTES, find_line, read_config, writ
 from core.config.device_names import count_devices
 from core.config.fields import FieldSpec, FieldValue, is_unset
 from core.config.mode import Mode
-from core.config.node_count import FIELD as NODES
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.config.variables import FIELD, is_decided, read_variables
 from core.errors import ConfigError
@@ -25,9 +24,6 @@ from core.paths import typed_path
 
 # Keys that say where a run lives, not what it is: the command line reads them, `RunConfig` has no such field.
 PLACE_KEYS: Final = ("run_dir", "runs_dir")
-
-# Keys that say where this machine meets the others of a run: of a start, so `RunConfig` has no such field.
-MEETING_KEYS: Final = ("nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s")
 
 ALIASES: Final[Mapping[str, str]] = {
     "dataset": "dataset_file",
@@ -41,7 +37,10 @@ ALIASES: Final[Mapping[str, str]] = {
     "keep_generations": "keep_checkpoints",  # 0.1
 }
 # Settings of earlier versions, which change nothing any more: their runs and config files are read as before.
-_FORMER_KEYS: Final = ("keep_micro_batch", "max_kwh", "merge_every_chunks", "work_stealing")
+_FORMER_KEYS: Final = (
+    "keep_micro_batch", "max_kwh", "merge_every_chunks", "work_stealing",
+    "nodes", "nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s",
+)  # fmt: skip
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
 _VAL_BATCHES: Final = FieldSpec("val_batches", "Validation batches", "int", None, 1, 1_000_000)
@@ -68,7 +67,7 @@ class Given:
     """One layer of settings under their own names, AI-OS's flags translated, values unchecked.
 
     Attributes:
-        values: `RunConfig` fields, `PLACE_KEYS`, `MEETING_KEYS`, and unknown keys that may be a recipe's.
+        values: `RunConfig` fields, `PLACE_KEYS`, and unknown keys that may be a recipe's.
         count: The devices' number, unless they are named.
         source: The file it stands in, for error messages.
     """
@@ -101,7 +100,7 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
             continue
         if name in values:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
-        values[name] = str(value) if name == NODES and type(value) is int else value  # a file's `nodes = 2`
+        values[name] = value
     _translate_script_environment(values, options)
     count = _num_gpus(values)
     if "cuda_ids" in values and "devices" not in values:
@@ -168,7 +167,7 @@ def config_from_given(given: Given, base: RunConfig, option_fields: Sequence[Fie
     """`base` (a recipe's defaults) with what was given laid over it, every value checked.
 
     Args:
-        given: `PLACE_KEYS` and `MEETING_KEYS` in it are passed over.
+        given: `PLACE_KEYS` in it are passed over.
         base: What holds where nothing was given.
         option_fields: The recipe's own fields; their names are also understood outside ``[options]``.
 
@@ -206,7 +205,7 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
     if option_fields and given.values.get("recipe", base.recipe) in _HAD_VAL_BATCHES:
         option_fields = {_VAL_BATCHES.name: _VAL_BATCHES, **option_fields}
     for name, value in given.values.items():
-        if name in (*PLACE_KEYS, *MEETING_KEYS, *_FORMER_KEYS):
+        if name in (*PLACE_KEYS, *_FORMER_KEYS):
             continue
         if name == "devices":
             changes["devices"] = device_texts(value)
@@ -215,9 +214,7 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
         elif name in option_fields:
             options[name] = _option(name, _as_written(option_fields[name], value, given.source), option_fields)
         else:
-            raise _unknown(
-                name, [*FIELD_BY_NAME, *PLACE_KEYS, *MEETING_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields]
-            )
+            raise _unknown(name, [*FIELD_BY_NAME, *PLACE_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields])
     for name, value in given.options.items():
         spec = option_fields.get(name)
         options[name] = _option(name, value if spec is None else _as_written(spec, value, given.source), option_fields)

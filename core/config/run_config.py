@@ -10,7 +10,6 @@ from typing import Any, Final
 from core.config.fields import FieldSpec, FieldValue, Needs, declared_fields, setting
 from core.config.lr_schedule import CHOICES, CONTINUE
 from core.config.mode import APART, IN_BUCKETS, SHARDED, Mode
-from core.config.node_count import NodeCount
 from core.config.stop_target import read_stop_target
 from core.errors import ConfigError
 
@@ -140,11 +139,6 @@ class RunConfig:
     outer_momentum: float | None = setting(
         None, "Outer momentum", "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
         limits=(0.0, 0.999), modes=APART, when=("sync_every", "*"), changes="how", group="Distribution",
-    )
-    nodes: str | None = setting(
-        None, "Machines",
-        "How many machines train, or the least and the most (1:4): the run continues with what is left, and takes "
-        "machines back. Empty: this one alone.", group="",
     )
     devices: tuple[str, ...] = ("auto",)
     steps: int | None = setting(
@@ -330,9 +324,6 @@ class RunConfig:
         object.__setattr__(self, "mode", Mode.read(self.mode))
         if self.stop_at is not None:
             read_stop_target(self.stop_at)
-        if self.nodes is not None:
-            count = NodeCount.read(self.nodes)
-            object.__setattr__(self, "nodes", count.text if count.is_several else None)
         if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
             raise ConfigError(
                 "devices", "The list of devices is empty.", "Name devices, for example cpux2 or cuda:0,cuda:1."

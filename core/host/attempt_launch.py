@@ -26,9 +26,9 @@ from core.files.atomic import read_json, write_atomic
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.services import HostServices
 from core.launch.commit_charge import check_commit
-from core.launch.nodes.seats import NodeSeats
 from core.launch.plan import LaunchSite, RankCommand, plan_launch
 from core.launch.resolved import ResolvedRun, resolve
+from core.launch.seats import NodeSeats
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import RankNames, device_label
@@ -72,15 +72,14 @@ async def prepare_launch(
     """
     run_dir, checkpoint = services.store.dir, context.checkpoint
     launcher, seats = services.launcher, services.seats
-    own_token = "" if launcher is None else launcher.rank_token(number)
-    token = own_token or secrets.token_urlsafe(TOKEN_BYTES)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
     rendezvous = rendezvous_folder(run_dir) / f".rendezvous-{number}-{secrets.token_hex(4)}"
     site = LaunchSite(
         run_dir=run_dir,
         attempt=number,
         rendezvous=rendezvous,
         port=port,
-        token="" if own_token else token,
+        token=token,
         checkpoint=None if checkpoint is None else checkpoint.folder,
         python=sys.executable,
         host_pid=os.getpid() if launcher is None else 0,  # else no rank is its child

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.config import RunConfig
 from core.errors import sentences
 from core.held_files import open_binary
 from core.processes import describe_exit, ended_by_force, exit_advice, is_crash
@@ -26,9 +25,6 @@ _PEER_LOST: Final = re.compile(
     r"remote process exited|Timed out waiting .*(recv|send) operation",
     re.IGNORECASE,
 )
-# As for hangs. One crash may be chance (memory that another program took, a kill by hand), and so may a second that
-# meets the first restart; each costs the start of all ranks, half a minute with a large model.
-RESTARTS: Final = 3
 
 
 @dataclass(slots=True)
@@ -139,39 +135,3 @@ def last_lines(log: Path) -> tuple[str, ...]:
         return ()
     lines = [line.strip()[:500] for line in text.splitlines() if not _OUR_NOISE.match(line)]
     return tuple(lines[-_TAIL_LINES:])
-
-
-def crash_limit(config: RunConfig) -> int:
-    """The number of restarts in a row that may make no new step."""
-    return max(RESTARTS, config.max_restarts)
-
-
-@dataclass(frozen=True, slots=True)
-class CrashStreak:
-    """Crashes in a row without new work between them; a restart after the last one has the same number.
-
-    Attributes:
-        step: The farthest step of a crashed rank; others may train on for a while, if they are independent.
-        checkpoint: The number of its newest checkpoint then.
-    """
-
-    step: int = -1
-    checkpoint: int = 0
-    number: int = 0
-
-    def after(self, failure: RankFailure, checkpoint: int | None) -> CrashStreak:
-        """The streak with another crash; `checkpoint` is the newest one's number."""
-        step, newest = max(failure.step, self.step), max(checkpoint or 0, self.checkpoint)
-        is_farther = step > self.step or newest > self.checkpoint
-        return CrashStreak(step, newest, 1 if is_farther else self.number + 1)
-
-    def explain(self, error: Mapping[str, str]) -> dict[str, str]:
-        """The error of the last crash, as the reason why the run is not started again."""
-        return {
-            **error,
-            "title": f"The run crashed {self.number} times without a new step",
-            "cause": sentences(
-                error["cause"], f"{self.number} crashes in a row: no start after the first made a new step."
-            ),
-            "next_step": sentences("Find the cause first: the run ends at the same place again.", error["next_step"]),
-        }

@@ -28,7 +28,7 @@ from core.host.watches.disk import ReservedSpace, folder_gone, until_gone
 from core.metrics.last_value import last_value
 from core.metrics.metrics_file import MetricsWriter
 from core.processes import ProcessTree
-from core.processes.identity import ProcessId, own
+from core.processes.identity import own
 from core.protocol.messages import CommitRequest, Hello, Message, StopRequest
 from core.protocol.server import Connection, Listener
 from core.run_folder.state import RunState
@@ -97,13 +97,12 @@ class RunHost:
         except Exception as error:
             log.exception("the run host itself failed")
             outcome, code = Outcome("failed", own_failure(error)), EXIT_FAILED
-        again = self._life.has_lost_processes(outcome)
         try:
-            code = await self._conclude(outcome, code, await self._successor(outcome, again))
+            code = await self._conclude(outcome, code)
         finally:
             for task in tasks:
                 task.cancel()
-            await self._close(code, again)
+            await self._close(code)
         return code
 
     def request_stop(self, now: bool, by: str) -> None:
@@ -123,31 +122,23 @@ class RunHost:
 
     async def _listen_to_nodes(self) -> None:
         seats = self._services.seats
-        if seats is None or seats.nodes == 1:
+        if seats is None:
             return
         try:
             await self._listener.listen_on(seats.address, seats.listen_port)
         except OSError as error:
             raise RankdeckError(
                 f"Port {seats.listen_port} of {seats.address} cannot be opened ({error}).",
-                "Choose another port, the same on all machines: --rdzv-endpoint HOST:PORT",
+                "Start the run again: another port is taken then.",
                 title="A port is taken",
             ) from None
 
     # the end
 
-    async def _successor(self, outcome: Outcome, again: bool) -> ProcessId | None:
-        """The process that has another host started to continue the run; None where it has ended."""
-        launcher = self._services.launcher
-        if launcher is None or launcher.command is None or outcome.kind == "finished":
-            return None
-        starts_again = again or await asyncio.to_thread(lambda: launcher.starts_again)
-        return launcher.command if starts_again else None
-
-    async def _conclude(self, outcome: Outcome, code: int, successor: ProcessId | None) -> int:
+    async def _conclude(self, outcome: Outcome, code: int) -> int:
         """Export the model, write the last lines, then the last state. Nothing here waits without a bound."""
         error = outcome.error
-        if outcome.model and successor is None and outcome.kind in ("finished", "stopped"):
+        if outcome.model and outcome.kind in ("finished", "stopped"):
             self._status.change_phase("exporting the model")
             try:
                 await self._services.on_disk(export_weights, outcome.model, self._store.model)
@@ -160,20 +151,17 @@ class RunHost:
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
         reason = self._life.reason.cause if self._life.reason is not None and kind is HostState.STOPPED else ""
         whose: dict[str, Any] = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
-        if successor is None:
-            whose |= {"state": str(kind), "step": self._status.state.step, "exit_code": code}
-            whose |= {"reason": reason} if reason else {}
-            event = "failed" if kind is HostState.FAILED else "finished"
-        else:
-            event = "restart"
-        self._stream.emit(event, **whose, **(error or {}))
+        whose |= {"state": str(kind), "step": self._status.state.step, "exit_code": code}
+        whose |= {"reason": reason} if reason else {}
+        self._stream.emit("failed" if kind is HostState.FAILED else "finished", **whose, **(error or {}))
         if self._life.sampler is not None:
             await asyncio.to_thread(self._life.sampler.close)
         lost = await self._stream.close(SINK_CLOSE_S)
         if lost:
             code = code or EXIT_FAILED
             error = error or metrics_lost(lost)
-        self._enter_last(kind, code, error, reason, successor)
+        log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
+        self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
         for _ in range(FINAL_TRIES):
             await self._status.flush()
             if not self._status.is_failing:
@@ -183,18 +171,7 @@ class RunHost:
             await asyncio.sleep(0.5)
         return code
 
-    def _enter_last(
-        self, kind: HostState, code: int, error: dict[str, str] | None, reason: str, successor: ProcessId | None
-    ) -> None:
-        ending = f"the run is {kind}" if successor is None else f"another host continues the run, which is {kind}"
-        log.info("%s, exit code %d%s", ending, code, f": {error['cause']}" if error else "")
-        if successor is None:
-            self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
-        else:
-            kept = {"host": successor, "between_hosts": True, "error": error, "trouble": None}
-            self._life.enter(HostState.STARTING, phase="starting again", **kept)
-
-    async def _close(self, code: int, again: bool) -> None:
+    async def _close(self, code: int) -> None:
         await self._listener.close()
         await asyncio.to_thread(self._store.remove_host_json)
         if self._reserved is not None:
@@ -204,8 +181,7 @@ class RunHost:
         self._services.disk.shutdown(wait=True)
         if self._services.launcher is not None:
             with contextlib.suppress(RankdeckError):  # its processes see that this one has ended
-                error = self._status.state.error
-                await asyncio.to_thread(self._services.launcher.end, code, again=again, error=error)
+                await asyncio.to_thread(self._services.launcher.end, code, self._status.state.error)
 
     # ListenerEvents
 
@@ -267,7 +243,6 @@ def _starting(first: RunState, number: int) -> RunState:
         attempt=number,
         host=own(),
         phase="starting",
-        between_hosts=False,
         error=None,
         exit_code=None,
         fallback=None,

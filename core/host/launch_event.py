@@ -1,20 +1,14 @@
-"""The ``launch`` event: how an attempt trains, where it continues from, notes, and machines that were lost or came."""
+"""The ``launch`` event: how an attempt trains, where it continues from, and notes."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from core.checkpoints.store import Checkpoint
-from core.config.mode import Mode
-from core.formatting import listed
 from core.host.attempt_launch import AttemptLaunch
 from core.launch.mode import pytorch_engine_note
 from core.launch.resolved import ResolvedRun
-
-NODE_LOST: Final = "node_lost"
-NODE_RETURNED: Final = "node_returned"
 
 
 def launch_fields(
@@ -85,59 +79,3 @@ def _notes(launch: AttemptLaunch, fallback: str | None) -> list[str]:
     lesser = "" if engine else fallback
     weights = f"Weights: {launch.restore_plan.note}." if launch.restore_plan.note else ""
     return [note for note in (lesser, engine, *asked.device_notes, *choice.notes, weights) if note]
-
-
-def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
-    now = run.world_size
-    if now >= before:
-        return None
-    batch, keep = run.batch, ""
-    if run.config.mode.is_apart:
-        learning = f"Each device trains with its own global batch of {batch.global_}, as before."
-    elif run.config.global_batch_size is not None:
-        learning = f"The global batch is still {batch.global_} samples, so a step takes longer."
-    else:
-        learning = f"The global batch is now {batch.global_} samples, with the same learning rate."
-        keep = "To keep the batch, stop the run, and resume it with a global batch."
-    if run.config.mode is Mode.SINGLE:  # resuming has set it: a run on several machines never begins so
-        learning = f"One device cannot share the model's state, so it now holds all of it. {learning}"
-    return {
-        "kind": "fewer_devices",
-        "title": "The run continues on fewer devices",
-        "cause": f"A machine is missing: {now} of {before} devices {'train' if now > 1 else 'trains'}. {learning}",
-        "next_step": f"To take the machine back, start its command there again. {keep}".rstrip(),
-    }
-
-
-def node_changes(before: Sequence[str], now: Sequence[str]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """Return an event for the machines that were lost and one for those that joined, each with its fields.
-
-    `before`: The names of the machines of the last attempt, which may be the same; empty: it was on one machine.
-    """
-    if not before or not now:
-        return ()
-    lost, new = list((Counter(before) - Counter(now)).elements()), list((Counter(now) - Counter(before)).elements())
-    machines = f"{len(now)} machine{'' if len(now) == 1 else 's'} ({', '.join(dict.fromkeys(now))})"
-    left = f"The run continues on {machines}"
-    changes: list[tuple[str, Mapping[str, Any]]] = []
-    if lost:
-        alert = {
-            "kind": NODE_LOST,
-            "title": f"{_machines(lost)} lost",
-            "cause": f"{listed(lost)} does not answer any more: it was ended or switched off, or the network to it is "
-            f"cut. {left}, from its last checkpoint.",
-            "next_step": f"Start the command of the run on {listed(lost)} again: the run takes it back.",
-        }
-        changes.append(("alert", alert))
-    if new:
-        is_back = {"kind": NODE_RETURNED, "title": f"{_joined(new)}", "cause": f"{left}, from a new checkpoint."}
-        changes.append((NODE_RETURNED, is_back))
-    return tuple(changes)
-
-
-def _machines(names: Sequence[str]) -> str:
-    return "A machine was" if len(names) == 1 else f"{len(names)} machines were"
-
-
-def _joined(names: Sequence[str]) -> str:
-    return "A machine has joined" if len(names) == 1 else f"{len(names)} machines have joined"

@@ -13,9 +13,8 @@ from core.config import RunConfig
 from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, RunContext, damaged_alert, gather_context, prepare_launch
 from core.host.device_samples import DeviceSampler, sampled
-from core.host.failures import CrashStreak, crash_limit
 from core.host.fallback import NextAttempt, StartFallbacks
-from core.host.launch_event import ScriptSteps, fewer_devices_alert, launch_fields, node_changes
+from core.host.launch_event import ScriptSteps, launch_fields
 from core.host.micro_batches import MicroBatches
 from core.host.outcome import Outcome
 from core.host.services import HostServices
@@ -58,7 +57,6 @@ class RunLifecycle:
         self._first = first
         self._first_world_size = 1
         self._restarts = 0
-        self._crashes = CrashStreak()
         self._rollbacks = 0
         self._micro_batches = MicroBatches(services)
         self._script_steps: ScriptSteps | None = None
@@ -86,7 +84,6 @@ class RunLifecycle:
                 context = await self._restarted(context)
                 run = await self._roll_back(run, context, outcome)
                 continue
-            outcome = self._note_crash(run, outcome)
             if (restart := self._next_restart(run, outcome)) is not None:
                 self._note_restart(*restart, outcome)
                 context = await self._restarted(context)
@@ -204,14 +201,13 @@ class RunLifecycle:
     def _announce(self, launch: AttemptLaunch, predicted: dict[str, float | None]) -> None:
         run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
         launcher, seats = self._services.launcher, self._services.seats
-        nodes_before, nodes = status.state.nodes, () if seats is None else seats.names
         self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
             attempt=self.number,
             mode=run.mode,
             devices=tuple(device.uuid for device in run.devices),
             world_size=run.world_size,
-            nodes=nodes,
+            nodes=() if seats is None else seats.names,
             step=0 if checkpoint is None else checkpoint.step,
             checkpoint=None if checkpoint is None else checkpoint.number,
         )
@@ -220,11 +216,6 @@ class RunLifecycle:
         assert self._stop_watch is not None
         self._stop_watch.launched(fields["resumed_from"])
         self._emit("launch", **fields, **predicted)
-        for event, what in node_changes(nodes_before, nodes):
-            self._emit(event, **what)
-        alert = fewer_devices_alert(run, self._first.world_size)
-        if seats is not None and alert is not None:
-            self._emit("alert", **alert)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
         """Add the best weights for the export where a rule has ended the run."""
@@ -239,8 +230,6 @@ class RunLifecycle:
         if not failed or self._is_final(outcome) or outcome.usage or outcome.root is None or outcome.failure_kind:
             return None
         number, limit = self._restarts + 1, restart_limit(run.config, outcome.root)
-        if self._has_crashed(outcome):
-            number, limit = self._crashes.number, crash_limit(run.config)
         return (number, limit) if number <= limit else None
 
     def _may_roll_back(self, run: ResolvedRun, outcome: Outcome) -> bool:
@@ -257,28 +246,6 @@ class RunLifecycle:
         """Whether a process that a launcher started for a rank is gone: only the launcher can start it again."""
         launcher = self._services.launcher
         return launcher is not None and not launcher.is_whole(self._first_world_size)
-
-    def has_lost_processes(self, outcome: Outcome) -> bool:
-        """Whether a machine or a process was lost, through no fault of the run itself."""
-        if self.ladder.is_asked or self.lost is not None or outcome.usage:
-            return False
-        return outcome.kind in ("failed", "not_started") and self._lacks_processes
-
-    def _has_crashed(self, outcome: Outcome) -> bool:
-        """Whether a rank on several machines ended without a report, while the process that started it lives."""
-        root = outcome.root
-        if self._services.seats is None or self._is_final(outcome):
-            return False
-        return outcome.kind == "failed" and root is not None and root.report is None and not root.hung
-
-    def _note_crash(self, run: ResolvedRun, outcome: Outcome) -> Outcome:
-        """Count a crash; the error of one too many says so."""
-        if outcome.root is None or not self._has_crashed(outcome):
-            return outcome
-        self._crashes = self._crashes.after(outcome.root, self._services.status.state.checkpoint)
-        if self._crashes.number <= crash_limit(run.config) or outcome.error is None:
-            return outcome
-        return replace(outcome, error=self._crashes.explain(outcome.error))
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
         """Report the rollback, and lower the learning rate, also for a later resume."""

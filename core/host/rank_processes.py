@@ -1,4 +1,4 @@
-"""Rank processes: started and ended by this host, or by the processes of a launcher.
+"""Rank processes of an attempt, started by this host or by the processes of a launcher.
 
 Under torchrun, srun or mpirun each rank is started by the process that the launcher started for it
 (`core.cli.launched`): so it runs where the launcher put it, and dies with it. The host asks, through a `Meeting`.
@@ -7,7 +7,6 @@ Under torchrun, srun or mpirun each rank is started by the process that the laun
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,18 +16,16 @@ from typing import Any, Final, Protocol
 from core.config.distributed import DistributedConfig, LaunchMethod
 from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
-from core.launch.meeting import AGAIN, POLL_S, Meeting
-from core.launch.nodes.key import rank_token, read_key
-from core.launch.nodes.seats import FILE as SEATS_FILE
-from core.launch.nodes.seats import NodeSeats
+from core.launch.meeting import POLL_S, Meeting
 from core.launch.plan import RankCommand
+from core.launch.seats import FILE as SEATS_FILE
+from core.launch.seats import NodeSeats
 from core.processes import ProcessTree
 from core.processes.identity import ProcessId, identify, is_alive, own
 from core.protocol.rank_context import ENV_MEETING
 
 _START_LIMIT_S: Final = 30.0
 _KILLED: Final = -9
-_ALIVE_S: Final = 0.02
 # A process whose rank has ended says within this time how.
 _LAST_NEWS_S: Final = 2.0
 
@@ -79,25 +76,22 @@ class Launcher:
     """The processes of a launcher, as a run's host meets them.
 
     Attributes:
-        seats: The machine of each rank, where there are several; None: all are on this one.
-        command: The process that stays when this host ends, and has another one started; None without one.
-        salt: With the key of the machines it makes the ranks' token; empty where all are on this machine.
+        seats: On which machine each rank is, where there are several; None: all are on this one.
+        lost: Ranks of other machines whose connection is gone.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._meeting = Meeting(folder)
+        self.lost: set[int] = set()
+        self._meeting = Meeting(folder, is_shared=(folder / SEATS_FILE).exists())
         self._read: dict[str, tuple[tuple[int, int], dict[str, Any] | None]] = {}
         self._arrived: dict[int, tuple[dict[str, Any] | None, ProcessId | None]] = {}
-        self._alive: dict[ProcessId, tuple[float, bool]] = {}
         self._asked = 0
         opened = self._meeting.read("leader.json") or {}
         self.method: LaunchMethod = DistributedConfig.from_mapping(
             {"launch_method": opened.get("method")}
         ).launch_method
-        self.command = ProcessId.from_json(opened.get("command"))
         seats = self._meeting.read(SEATS_FILE)
         self.seats = None if seats is None else NodeSeats.from_dict(seats)
-        self.salt = "" if self.seats is None else secrets.token_hex(16)
         self._meeting.write("host.json", {"pid": own().pid, "started": own().started})
 
     @property
@@ -119,23 +113,17 @@ class Launcher:
         return value if value is not None and value.get("number") == number else None
 
     def lives(self, rank: int) -> bool:
-        """Whether the process that the launcher started for a rank is alive."""
+        """Return whether the process of a rank is alive; one on another machine is, until it leaves or is lost."""
         arrived = self._newest(f"arrived-{rank}.json")
         known = self._arrived.get(rank)
         if known is None or known[0] is not arrived:
             known = self._arrived[rank] = arrived, ProcessId.from_json(arrived)
         process = known[1]
-        if process is None:
-            return False
-        now = time.monotonic()
-        looked_at, lives = self._alive.get(process, (-_ALIVE_S, False))
-        if now - looked_at >= _ALIVE_S:  # all ranks of other machines name one process, the one that serves them
-            lives = is_alive(process)
-            self._alive[process] = now, lives
-        return lives
+        return process is not None and (rank not in self.lost if self.is_remote(rank) else is_alive(process))
 
     def _newest(self, name: str) -> dict[str, Any] | None:
         """Read a file, only if it was replaced: a thousand ranks are looked at many times a second."""
+        self._meeting.refresh()
         try:
             status = os.stat(self._meeting.folder / name)  # noqa: PTH116, half the time of Path.stat
         except OSError:
@@ -155,18 +143,9 @@ class Launcher:
         """Whether a rank is on another machine, so that its pid means nothing on this one."""
         return self.seats is not None and self.seats.ranks[rank].is_remote
 
-    def rank_token(self, attempt: int) -> str:
-        """The token of ranks on several machines; empty elsewhere."""
-        return rank_token(read_key(), self.salt, attempt) if self.salt else ""
-
-    @property
-    def starts_again(self) -> bool:
-        """Whether all processes are about to be started again, whatever the outcome of the run."""
-        return self._meeting.read(AGAIN) is not None
-
-    def end(self, code: int, *, again: bool = False, error: Mapping[str, str] | None = None) -> None:
-        """Let all processes exit: the run is over. `again`: new ones can continue it. `error`: why it failed."""
-        self._meeting.write("over.json", {"code": code, "again": again, "error": error})
+    def end(self, code: int, error: Mapping[str, str] | None) -> None:
+        """Let all of them exit: the run is over. `error`: why it failed."""
+        self._meeting.write("over.json", {"code": code, "error": error})
 
 
 class LaunchedRank:
@@ -176,10 +155,13 @@ class LaunchedRank:
         self.number = number
         self.pid = pid
         self.is_remote = launcher.is_remote(rank)
-        self.was_lost = False
         self._process = None if self.is_remote else identify(pid)
         self._gone_at: float | None = None
         self._code: int | None = None
+
+    def take_for_dead(self) -> None:
+        """Wait no longer for a rank on another machine, whose connection is gone."""
+        self._launcher.lost.add(self.rank)
 
     def poll(self) -> int | None:
         """As `RankProcess.poll`; a rank that ended unseen together with its parent was killed."""
@@ -190,8 +172,7 @@ class LaunchedRank:
         if isinstance(code, int):
             self._code = code
         elif self.is_remote:
-            self.was_lost = not self._launcher.lives(self.rank)
-            self._code = _KILLED if self.was_lost else None
+            self._code = None if self._launcher.lives(self.rank) else _KILLED
         elif self._process is None or not is_alive(self._process):
             now = time.monotonic()
             self._gone_at = now if self._gone_at is None else self._gone_at
@@ -232,7 +213,6 @@ class LaunchedRanks:
                     "cwd": str(command.cwd),
                     "log": str(command.log),
                     "mark": self._mark,
-                    "salt": self._launcher.salt,
                 }
             },
         )

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.host.failures import SETTLE_S, RankFailure, last_lines
+from core.host.failures import RankFailure, last_lines
 from core.host.pace import Pace
-from core.host.rank_processes import RankProcess
+from core.host.rank_processes import LaunchedRank, RankProcess
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 _OWN_PROGRAM: Final = ("running", "computing")
 # A rank whose connection is closed has so long to end by itself.
 SILENT_LIMIT_S: Final = 5.0
+# On another machine nothing but the connection shows that a rank lives. Less than `SETTLE_S`, so that its loss comes
+# before the failures that follow from it; its own report or exit code comes in 0.25 s.
+_LOST_LIMIT_S: Final = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -199,7 +202,13 @@ class Ranks:
             code = rank.child.poll()
             if code is not None:
                 self._exited(rank, code, now, finishing)
-            elif rank.lost_at is not None and now - rank.lost_at > SILENT_LIMIT_S and rank.bye is None:
+            elif rank.lost_at is None or rank.bye is not None:
+                continue
+            elif isinstance(rank.child, LaunchedRank) and rank.is_remote and now - rank.lost_at > _LOST_LIMIT_S:
+                failure = self.failure(rank, rank.lost_at)
+                failure.finding = failure.finding or "was lost, because its machine or the network to it is gone"
+                rank.child.take_for_dead()
+            elif now - rank.lost_at > SILENT_LIMIT_S:
                 failure = self.failure(rank, rank.lost_at)
                 failure.finding = failure.finding or "closed its connection to the run's host and did not end"
 
@@ -228,10 +237,5 @@ class Ranks:
         failure = self.failure(rank, now if rank.lost_at is None else min(rank.lost_at, now))
         failure.returncode = code
         failure.tail = last_lines(rank.command.log)
-        if getattr(rank.child, "was_lost", False):
-            failure.at = min(failure.at, now - SETTLE_S)  # silent for longer: what led to it would have come by now
-            if rank.connection is not None:
-                rank.connection.abort()  # of a network that is cut: nothing else would ever close it
-            failure.finding = "was lost, because its machine or the network to it is gone"
         if code == 0 and not failure.finding:
             failure.finding = "exited without reporting an error"

@@ -16,7 +16,7 @@ from core.files.atomic import write_atomic
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.rank_processes import Launcher, RankProcesses
-from core.launch.nodes.seats import NodeSeats
+from core.launch.seats import NodeSeats
 from core.protocol.server import Listener
 from core.run_folder.store import RunStore
 

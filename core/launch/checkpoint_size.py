@@ -20,7 +20,7 @@ MOST_RUNS: Final = 30
 
 
 def known_checkpoint_bytes(run: ResolvedRun, runs_dir: Path) -> int | None:
-    """Bytes of one checkpoint of this run; None where no recent run trained the same model."""
+    """Return the bytes of one checkpoint of this run; None if no recent run trained the same model."""
     try:
         seen = (
             item for item in runs_dir.iterdir() if _modified(item) and item.is_dir()
@@ -47,7 +47,6 @@ def _newest_of_same_model(store: RunStore, model: tuple[object, ...]) -> Checkpo
 
 
 def _model(config: RunConfig) -> tuple[object, ...]:
-    """What a checkpoint's size depends on, and more: a wrong size would be worse than none."""
     return config.recipe, config.model, config.seq_len, config.precision, config.gradient_exchange, config.options
 
 

@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from core.config.arguments import quoted
 from core.config.config_file import read_config
 from core.config.fields import UNSET, FieldSpec, FieldValue
 from core.config.layers import (
-    MEETING_KEYS,
     PLACE_KEYS,
     DeviceCount,
     Given,
@@ -56,9 +55,7 @@ class TrainRequest:
     """The request of `rankdeck train`.
 
     Attributes:
-        run_dir: The run's own folder, when one was named.
-        runs_dir: The folder of runs, when one was named.
-        meeting: Where this machine meets the others of the run: values of `MEETING_KEYS`.
+        run_dir, runs_dir: The run's own folder and the folder of runs, if named.
         named: The settings that a flag or a file names.
     """
 
@@ -67,12 +64,10 @@ class TrainRequest:
     run_dir: Path | None = None
     runs_dir: Path | None = None
     count: DeviceCount | None = None
-    meeting: Mapping[str, Any] = field(default_factory=dict)
     named: frozenset[str] = frozenset()
 
 
 def add_train_flags(parser: argparse._ActionsContainer) -> None:
-    """Adds every flag of `rankdeck train` that says what to train and where the run lives."""
     parser.add_argument(
         "--config", metavar="FILE", help="A .toml, .yaml or .json file of settings; paths in it start from its folder."
     )
@@ -80,8 +75,8 @@ def add_train_flags(parser: argparse._ActionsContainer) -> None:
     common = parser.add_argument_group("common settings")
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
-        if spec.name in ("nodes", "lr_schedule"):
-            continue  # with its companions: `core.cli.machine_flags`; of resumed runs only
+        if spec.name == "lr_schedule":
+            continue  # of resumed runs only
         _add_field(common if spec.common else rare, spec)
     rare.add_argument("--keep-generations", dest="keep_checkpoints", help=argparse.SUPPRESS)  # 0.1
     rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
@@ -99,7 +94,7 @@ def add_train_flags(parser: argparse._ActionsContainer) -> None:
 
 
 def add_extension_flags(parser: argparse._ActionsContainer, changes: Collection[str]) -> None:
-    """Adds the flags with which `rankdeck resume` changes how far, where and how a run resumes."""
+    """Add the flags of `rankdeck resume` that change a run."""
     parser.add_argument("--steps", metavar="N", help="Total number of optimizer steps.")
     parser.add_argument("--epochs", metavar="N", help="Total number of epochs.")
     parser.add_argument("--dataset-file", metavar="PATH", help="The dataset's new path, if it has moved.")
@@ -113,17 +108,15 @@ def add_extension_flags(parser: argparse._ActionsContainer, changes: Collection[
 
 
 def add_fields(parser: argparse._ActionsContainer, names: Collection[str]) -> None:
-    """Adds the flags of some config fields, without their defaults."""
     for name in names:
         _add_field(parser, FIELD_BY_NAME[name], with_default=False)
 
 
 def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
-    """What the parsed flags (of `add_train_flags`) ask for: a config file's settings, flags laid over them.
+    """Return the request of parsed flags: a config file's settings, with the flags over them.
 
     Raises:
-        ConfigError: The file can't be read, a setting is unknown or has a value that can't be used, or the recipe
-            has no such option.
+        ConfigError: The file cannot be read, or a setting is unknown or has a value that cannot be used.
     """
     given = _given(arguments)
     name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
@@ -143,12 +136,11 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     if given.options and not recipe.fields:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
-    meeting = {key: given.values[key] for key in MEETING_KEYS if key in given.values}
-    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, meeting, frozenset(named))
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, frozenset(named))
 
 
 def _check_config_file(path: Path, config: RunConfig) -> None:
-    """Refuses code that a received run names in its `run.toml`; a file of one's own is one's own decision."""
+    """Refuse code that a received run names in its `run.toml`."""
     code = outside_code(config)
     if code is None or not (path.absolute().parent / "state.json").exists():
         return
@@ -162,7 +154,7 @@ def _check_config_file(path: Path, config: RunConfig) -> None:
 def _with_absolute_paths(
     options: Mapping[str, FieldValue], recipe: Recipe, folders: Sequence[Path]
 ) -> dict[str, FieldValue]:
-    """The options with those that are paths made absolute: where there is such a file, else in the first folder."""
+    """Make paths among the options absolute: in the first folder that holds such a file, else in the first."""
     found = dict(options)
     for spec in recipe.fields:
         text = found.get(spec.name)
@@ -173,7 +165,7 @@ def _with_absolute_paths(
 
 
 def _given(arguments: argparse.Namespace) -> Given:
-    names = [spec.name for spec in FIELDS] + [*PLACE_KEYS, *MEETING_KEYS, "devices", "set"]
+    names = [spec.name for spec in FIELDS] + [*PLACE_KEYS, "devices", "set"]
     names += [flag.removeprefix("--").replace("-", "_") for flag, _, _ in _AIOS_FLAGS]
     flags = {name: getattr(arguments, name) for name in names if getattr(arguments, name, None) is not None}
     layer = with_absolute_paths(normalise(flags), Path.cwd())
@@ -184,14 +176,14 @@ def _given(arguments: argparse.Namespace) -> Given:
 
 
 def _until_episodes(config: RunConfig, named: Collection[str]) -> RunConfig:
-    """Where episodes alone were asked for, they end the run, and not the recipe's one epoch."""
+    """Let episodes end the run, not the recipe's one epoch, if nothing else was asked for."""
     if config.options.get("num_episodes") and not {"steps", "epochs"} & set(named):
         return config.replace(epochs=_MANY_EPOCHS)
     return config
 
 
 def _check_aios_options(given: Given, recipe: Recipe) -> None:
-    """Refuses flags that set an option which only some recipes have, where this one has not."""
+    """Refuse flags of options that this recipe lacks."""
     own = {spec.name for spec in recipe.fields}
     for name in ("halt_max_steps", "num_episodes"):
         if name in given.values and name not in own:
@@ -236,15 +228,7 @@ def _flag(name: str) -> str:
 
 
 def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str]:
-    """The shortest `rankdeck train` command that asks for `config`.
-
-    Args:
-        config: What to train.
-        recipe: Its recipe, when the caller has it at hand; otherwise it is looked up.
-
-    Raises:
-        ConfigError: There is no such recipe.
-    """
+    """Return the shortest `rankdeck train` command that asks for `config`; `recipe` spares a look-up."""
     recipe, config = recipe or get_recipe(config.recipe), config.replace(lr_schedule=CONTINUE)
 
     def base(given: Collection[str]) -> RunConfig:
@@ -261,31 +245,15 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
     return arguments + _option_arguments(config, recipe, base(names).options)
 
 
-def change_flags(changes: Mapping[str, Any]) -> list[str]:
-    """The flags of `rankdeck resume` for changes, as `core.resume.planner.plan_resume` takes them; not for `nodes`."""
-    arguments: list[str] = []
-    for name, value in changes.items():
-        if name == "devices":
-            arguments += ["--devices", value if isinstance(value, str) else ",".join(value)]
-        elif name == "accept_code":
-            arguments += ["--trust-recipe"] if value else []
-        elif name in FIELD_BY_NAME and name != "nodes":
-            spec = FIELD_BY_NAME[name]
-            arguments += _flag_arguments(spec, spec.parse(str(value)))
-        elif name != "nodes":
-            arguments += [_flag(name), str(value)]
-    return arguments
-
-
 def command_text(arguments: Sequence[str], windows: bool = sys.platform == "win32") -> str:
-    """`arguments` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
+    """Quote `arguments` for pasting: into sh, or into both PowerShell and cmd."""
     if not windows:
         return shlex.join(arguments)
     return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else quoted(word) for word in arguments)
 
 
 def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> set[str]:
-    """The fields that must be named: those that would be something else if just the others were named."""
+    """Return the fields that must be named: those that differ if only the others are named."""
     names: set[str] = set()
     for _ in range(4):
         unnamed = base(names)

@@ -24,17 +24,12 @@ NEXT_STEP: Final = "Close other programs, or let Windows manage the page file's 
 
 
 def rank_commit_bytes(device: Device, measured: int | None = None) -> int:
-    """The least that a rank on a device commits.
-
-    Args:
-        device: Where it trains.
-        measured: What a bare rank on the CPU was measured to take on this machine, if it was.
-    """
+    """Return the least that a rank commits; `measured`: bytes of a bare CPU rank on this machine."""
     return max(measured or 0, CUDA_RANK_BYTES) if device.kind == "cuda" else measured or CPU_RANK_BYTES
 
 
 def ranks_that_fit(devices: Sequence[Device], free_bytes: int | None, measured: int | None = None) -> int:
-    """How many of these devices, from the first on, can have a rank; all where no limit is known."""
+    """Return how many of the first devices have room for a rank; all if no limit is known."""
     if free_bytes is None:
         return len(devices)
     left, count = free_bytes - KEPT_FREE_BYTES, 0
@@ -47,9 +42,9 @@ def ranks_that_fit(devices: Sequence[Device], free_bytes: int | None, measured: 
 
 
 def capped_devices(devices: tuple[Device, ...], free_bytes: int | None) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    """Of devices that were found rather than chosen, those that there is memory for; a sentence about the others.
+    """Leave out devices that were found, not chosen, and lack memory; also returns a sentence about them.
 
-    One is always left: whether that fits is `check_commit`'s to say.
+    At least one is left: `check_commit` refuses it if it does not fit.
     """
     fit = max(1, ranks_that_fit(devices, free_bytes))
     if free_bytes is None or fit >= len(devices):
@@ -63,12 +58,12 @@ def capped_devices(devices: tuple[Device, ...], free_bytes: int | None) -> tuple
 
 
 def check_commit(devices: Sequence[Device], free_bytes: int | None, measured: int | None = None) -> None:
-    """Refuses more ranks than Windows can promise memory to.
+    """Refuse more ranks than Windows can promise memory to.
 
     Args:
         devices: One rank each.
-        free_bytes: What may still be promised; None where no limit is known, as on other systems.
-        measured: What a bare rank was measured to take on this machine, if it was.
+        free_bytes: None if no limit is known, as on other systems.
+        measured: Bytes of a bare CPU rank on this machine, if known.
 
     Raises:
         PreflightError: Says how many there is room for.

@@ -42,12 +42,12 @@ _REASONS: Final = {name: reason for reason, names in _REFUSED.items() for name i
 
 
 def own_text(stage: int) -> str:
-    """Rankdeck's own configuration for a stage, as JSON text."""
+    """Return Rankdeck's own configuration for a stage, as JSON text."""
     return (_RESOURCES / f"deepspeed_zero{stage}.json").read_text(encoding="utf-8")
 
 
 def check_text(text: str, stage: int) -> ConfigError | None:
-    """What is wrong with a configuration by itself, whatever run it is for; its cause names the line. None: nothing."""
+    """Return the error of a configuration by itself, with the line; None if it is fine."""
     try:
         _Written(text, stage)
     except ConfigError as error:
@@ -62,16 +62,16 @@ def effective_config(
     precision: str | None = None,
     clip_norm: float | None = None,
 ) -> dict[str, Any]:
-    """The configuration that a run gives to DeepSpeed.
+    """Return the configuration that a run gives to DeepSpeed.
 
     Args:
-        config: What was asked: the stage, a person's own text, precision, offload, the learning rate.
-        batch: How a step is shared out; None leaves batch sizes to "auto".
-        precision: What "auto" came to on the device; None when it is not known yet.
-        clip_norm: What the recipe clips gradients to; None when it is not known yet.
+        config: The stage, a person's own text, precision, offload, the learning rate.
+        batch: None leaves batch sizes to "auto".
+        precision: The precision on the device; None if it is not known yet.
+        clip_norm: The recipe's limit of gradients; None if it is not known yet.
 
     Raises:
-        ConfigError: A setting that Rankdeck refuses, or a value that contradicts the run; names the line.
+        ConfigError: A setting is refused or contradicts the run; names the line.
     """
     stage = config.zero_stage
     written = _Written(config.deepspeed_config or own_text(stage), stage)
@@ -97,11 +97,7 @@ def effective_config(
 
 
 def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> None:
-    """Refuses settings that DeepSpeed does not support, before anything is started.
-
-    Raises:
-        ConfigError: As `effective_config`; or a setting that this stage, this device or this version lacks.
-    """
+    """Refuse settings that this stage, device or version of DeepSpeed lacks; raises as `effective_config`."""
     clip_norm = config.options.get("clip_norm")
     settings = effective_config(config, batch, clip_norm=clip_norm if isinstance(clip_norm, int | float) else None)
     if config.precision == "fp16" and on_cpu:
@@ -121,7 +117,7 @@ def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> No
 
 
 def without_open_values(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` for DeepSpeed itself: what still says "auto" is left to its default, offload to nowhere left out."""
+    """Return `settings` without "auto" and without offload to nowhere, for DeepSpeed's own defaults."""
     kept: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
@@ -142,7 +138,7 @@ class _Written:
         self.decide(("zero_optimization", "stage"), stage)
 
     def decide(self, path: tuple[str, ...], value: Any) -> None:
-        """Puts the run's value where "auto" stands or nothing; None leaves it open."""
+        """Enter the run's value in place of "auto" or nothing; None leaves it open."""
         section = self._section(path)
         there = section.get(path[-1], AUTO)
         if there == AUTO or (there == value and type(there) is not bool):
@@ -155,7 +151,7 @@ class _Written:
             )
 
     def decide_offload(self, name: str, wanted: bool) -> None:
-        """Where state that need not stay on the device is kept; the file may ask for it by itself."""
+        """Enter where state is kept that need not stay on the device; the file may ask for the CPU by itself."""
         path = ("zero_optimization", name, "device")
         there = self._section(path).get("device", AUTO)
         if there not in (AUTO, "cpu", "none"):
@@ -165,7 +161,7 @@ class _Written:
             self.decide(path, "cpu" if wanted else "none")
 
     def check_optimizer(self, lr: float, weight_decay: object) -> None:
-        """The recipe's optimizer is used; a section may only repeat what it is."""
+        """Refuse another optimizer than the recipe's."""
         if "optimizer" not in self.values:
             return
         kind = str(self._section(("optimizer", "type")).get("type", "AdamW"))
@@ -179,7 +175,7 @@ class _Written:
             self.decide(("optimizer", "params", key), value)
 
     def check_precision(self, precision: str) -> None:
-        """A file that turns a number format on needs a run that says so too: the loss is computed in it as well."""
+        """Refuse a number format that the run's precision does not name: the loss is computed in it too."""
         for name in ("bf16", "fp16"):
             path = (name, "enabled")
             if self._section(path).get("enabled") is True and precision != name:
@@ -217,12 +213,12 @@ class _Written:
 
 
 def refusal(text: str, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
-    """The error for a setting of a configuration, with its line where the text holds it.
+    """Return the error for a setting of a configuration, with its line if the text holds it.
 
     Args:
         text: The configuration, JSON.
         path: The setting's sections and name, from outside in; outer ones may be left out.
-        what: What is wrong, without a stop.
+        what: The problem, without a full stop.
         next_step: A whole sentence.
     """
     line = _line(text, path)
@@ -232,7 +228,7 @@ def refusal(text: str, path: tuple[str, ...], what: str, next_step: str) -> Conf
 
 
 def _line(text: str, path: tuple[str, ...]) -> int | None:
-    """The line of a key, counted from 1: the first of that name behind its section's beginning."""
+    """Return the line of a key, from 1: the first of that name after the beginning of its section."""
     position = 0
     for name in path:
         found = re.compile(re.escape(json.dumps(name)) + r"\s*:").search(text, position)

@@ -20,8 +20,6 @@ REMOVED: Final = (
     "KUBERNETES_*", "DOCKER_HOST", "MASTER_PORT", "TORCHELASTIC_*", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*",
     "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", ENV_DISTRIBUTED, ENV_MEETING, "GPU_DEVICE_ORDINAL",
 )  # fmt: skip
-CARDS: Final = (CUDA, HIP, ROCR)
-_ROCM_UUID: Final = re.compile(r"GPU-[0-9a-fA-F]{16}")
 # For ranks on AMD's GPUs: keep scratch memory between kernels, copy by the cards' own engines, and let a card read
 # another one's memory over PCIe, which RCCL uses where there is no link between them.
 AMD_DEFAULTS: Final = {"HSA_NO_SCRATCH_RECLAIM": "1", "HSA_ENABLE_SDMA": "1", "HSA_FORCE_FINE_GRAIN_PCIE": "1"}
@@ -30,7 +28,7 @@ AMD_DEFAULTS: Final = {"HSA_NO_SCRATCH_RECLAIM": "1", "HSA_ENABLE_SDMA": "1", "H
 def of_rank(
     place: DistributedConfig, devices: Sequence[Device], platform: Platform, *, shards: bool = False
 ) -> dict[str, str]:
-    """For a rank that runs Rankdeck's own program; `shards`: it holds a share of the training state."""
+    """Return the variables of a rank of Rankdeck's own program; `shards`: it holds a share of the training state."""
     env = {
         **place.to_env(),
         **_card(devices[place.rank], platform),
@@ -50,12 +48,12 @@ def of_rank(
 
 
 def hash_seed(config: RunConfig) -> str:
-    """The order in which Python goes through sets of texts, as 32 bits of the run's seed."""
+    """Return the seed for the order of sets of texts: 32 bits of the run's."""
     return str(config.seed % (1 << 32))
 
 
 def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, own_program: bool) -> dict[str, str]:
-    """Variables that a rank gets where the person has not set them in their own environment."""
+    """Return variables for a rank whose user has not set them."""
     env = {} if own_program else {"PYTHONHASHSEED": hash_seed(config)}
     if own_program and device.kind == "cpu":
         # OpenMP's threads sleep while they wait for each other. Spinning, they take the cores from the very threads
@@ -69,7 +67,7 @@ def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, o
 
 
 def _allocator_variable(torch_version: str | None) -> str:
-    """torch 2.13 reads the new name; 2.9 reads this setting from the old one only (pytorch/pytorch#183387)."""
+    # torch 2.13 reads the new name; 2.9 reads this setting from the old one only (pytorch/pytorch#183387).
     found = re.match(r"(\d+)\.(\d+)", torch_version or "")
     old = found is None or (int(found[1]), int(found[2])) < (2, 13)
     return "PYTORCH_CUDA_ALLOC_CONF" if old else "PYTORCH_ALLOC_CONF"
@@ -78,9 +76,9 @@ def _allocator_variable(torch_version: str | None) -> str:
 def of_script(
     place: DistributedConfig, devices: Sequence[Device], platform: Platform, *, together: bool
 ) -> dict[str, str]:
-    """For a rank that starts a program of the user's own, whose environment is theirs to choose.
+    """Return the variables of a rank that starts a user's program, whose environment is theirs to choose.
 
-    `together`: the ranks are one program in several processes, as torchrun starts them; else each is by itself.
+    `together`: the ranks are one program in several processes, as under torchrun.
     """
     return {
         **place.torchrun_variables(),
@@ -103,30 +101,21 @@ def _card(device: Device, platform: Platform) -> dict[str, str]:
 
 
 def _amd_cards(devices: Sequence[Device]) -> dict[str, str]:
-    """A card without a UUID has its number only."""
+    # A card without a UUID has its number only.
     return _rocm_variables([str(d.rocm_index) if d.uuid.startswith("AMD-") else d.uuid for d in devices])
 
 
 def _rocm_variables(named: Sequence[str]) -> dict[str, str]:
-    """ROCm's runtime leaves these cards, and HIP then counts them from 0.
+    """Show these cards by ROCm's runtime; HIP then counts them from 0.
 
-    Both of HIP's names are set: a value that the person has for their own programs would count among what is left.
+    Both of HIP's names are set, since a value of the user's own would count among the cards that are left.
     """
     places = ",".join(map(str, range(len(named))))
     return {ROCR: ",".join(named), HIP: places, CUDA: places}
 
 
-def cards_by_uuid(uuids: Sequence[str]) -> dict[str, str]:
-    """Variables that show a program exactly these GPUs by UUID; ROCm's UUIDs have 16 digits."""
-    if any(uuid.startswith("AMD-") for uuid in uuids):
-        return {}  # such a card has but a number, which may be another card's tomorrow
-    if uuids and all(_ROCM_UUID.fullmatch(uuid) for uuid in uuids):
-        return _rocm_variables(uuids)
-    return {CUDA: ",".join(uuids)} if uuids else {}
-
-
 def _all_visible(devices: Sequence[Device]) -> dict[str, str]:
-    """A program made for torchrun picks its card by LOCAL_RANK, so it must see the ticked ones, in rank order."""
+    """Show the ticked cards, in rank order: a program made for torchrun picks its own by LOCAL_RANK."""
     if any(device.is_amd for device in devices):
         return _amd_cards([device for device in devices if device.is_amd])
     uuids = [device.uuid for device in devices if device.kind == "cuda"]
@@ -134,7 +123,7 @@ def _all_visible(devices: Sequence[Device]) -> dict[str, str]:
 
 
 def _memory(device: Device, platform: Platform, *, shards: bool) -> dict[str, str]:
-    """Variables with which a CPU rank keeps its memory from step to step.
+    """Return variables with which a CPU rank keeps its memory from step to step.
 
     A page that comes back from the system is cleared first, and comes one by one (docs/decisions/0025). On GPUs torch
     keeps memory by itself; other systems' allocators have no such settings.
@@ -152,5 +141,4 @@ def _memory(device: Device, platform: Platform, *, shards: bool) -> dict[str, st
 
 
 def cpu_threads(platform: Platform, ranks: int) -> int:
-    """Processor threads of each of `ranks` ranks."""
     return max(1, platform.physical_cores // ranks)

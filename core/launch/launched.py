@@ -1,4 +1,4 @@
-"""The one device that a launcher has given a process, and contradictions to it. Pure."""
+"""The device that a launcher has given a process, and contradictions to it. Pure."""
 
 from __future__ import annotations
 
@@ -13,31 +13,25 @@ from core.machine.devices.device import Device
 from core.machine.devices.resolve import resolve_devices
 
 
-def check_one_machine(place: DistributedConfig) -> None:
-    """Refuses processes on several machines.
-
-    Raises:
-        UsageError: Says how many there are, and how many are here.
-    """
-    if place.num_nodes == 1:
-        return
-    raise UsageError(
-        f"{TITLES[place.launch_method]} started {place.world_size} processes on {place.num_nodes} machines, "
-        f"{place.devices_per_node} of them on this one. A run on several machines starts its own processes on each.",
-        "Start rankdeck once on each machine, with --nodes, or submit the run with --slurm.",
-        title="The processes are on several machines",
-    )
+def check_several_machines(place: DistributedConfig) -> None:
+    """Refuse processes on several machines whose launcher does not say which is where; raises `UsageError`."""
+    if place.num_nodes > 1 and place.launch_method == "mpirun":
+        raise UsageError(
+            f"mpirun started {place.world_size} processes, {place.devices_per_node} of them on this machine.",
+            "On several machines, start them with torchrun or srun.",
+            title="The processes are on several machines",
+        )
 
 
 def given_device(
     place: DistributedConfig, asked: Sequence[str], count: DeviceCount | None, usable: Sequence[Device]
 ) -> Device:
-    """The device of this process.
+    """Return the device of this process.
 
     Args:
-        place: What the launcher says.
-        asked: `RunConfig.devices`.
-        count: How many devices flags ask for; None where they do not.
+        place: Its place, from the launcher.
+        asked: `RunConfig.devices`; on several machines those of each.
+        count: The number of devices that flags ask for, on all machines; None if they name none.
         usable: This machine's devices that can train, as this process sees them.
 
     Raises:
@@ -52,7 +46,7 @@ def given_device(
     if tuple(asked) == ("auto",) or (count is not None and count.number is not None):
         return _by_rank(place, gpus) if gpus else _slot(place.local_rank)
     named = resolve_devices(tuple(asked), usable)
-    if len(named) != place.world_size:
+    if len(named) != place.devices_per_node:
         raise _contradiction(place, f"--devices {','.join(asked)} names {_counted(len(named), 'device')}")
     for rank, device in enumerate(named):
         own = _by_rank(place.replace(local_rank=rank), gpus) if device.kind == "cuda" else _slot(rank)
@@ -67,20 +61,26 @@ def given_device(
     return named[place.local_rank]
 
 
-def check_devices(place: DistributedConfig, devices: Sequence[Device]) -> None:
-    """Refuses processes that have been given one device together; `devices` are theirs, by rank.
+def check_devices(place: DistributedConfig, devices: Sequence[Device], nodes: Sequence[int]) -> None:
+    """Refuse processes of one machine that have the same device.
+
+    Args:
+        place: The place of one of them.
+        devices: Their devices, by rank.
+        nodes: Their machines, by rank.
 
     Raises:
-        ConfigError: Names it.
+        ConfigError: Names the ranks and the device.
     """
-    for rank, device in enumerate(devices):
-        other = list(devices).index(device)
+    seen: dict[tuple[int, Device], int] = {}
+    for rank, key in enumerate(zip(nodes, devices, strict=True)):
+        other = seen.setdefault(key, rank)
         if other != rank:
             raise ConfigError(
                 "devices",
-                f"{TITLES[place.launch_method]} gave ranks {other} and {rank} the same device, {_name(device)}.",
+                f"{TITLES[place.launch_method]} gave ranks {other} and {rank} the same device, {_name(key[1])}.",
                 "Start one process for each GPU, or train on CPU devices.",
-                option=f"--devices cpux{place.world_size}",
+                option=f"--devices cpux{place.devices_per_node}",
                 title="Two processes have one device",
             )
 
@@ -106,10 +106,11 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _contradiction(place: DistributedConfig, what: str) -> ConfigError:
+    here = f", {place.devices_per_node} of them on this machine" if place.num_nodes > 1 else ""
     return ConfigError(
         "devices",
-        f"{what[0].upper() if what[0].islower() else what[0]}{what[1:]}, but {TITLES[place.launch_method]} started "
-        f"{place.world_size} process{'' if place.world_size == 1 else 'es'}.",
+        f"{what[0].upper()}{what[1:]}, but {TITLES[place.launch_method]} started "
+        f"{place.world_size} process{'' if place.world_size == 1 else 'es'}{here}.",
         "Start one process for each device.",
         title="Devices and launcher contradict each other",
     )

@@ -46,12 +46,16 @@ _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 def choose_devices(
     asked: tuple[str, ...], mode: Mode, available: Sequence[Device], platform: Platform
 ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    """The devices that a config's `devices` mean on this machine, and notes on how they were understood.
+    """Return the devices of a config on this machine, and notes on how they were understood.
 
-    `platform` is the machine as the recipe's ranks see it (`recipe_platform`).
+    Args:
+        asked: `RunConfig.devices`.
+        mode: `RunConfig.mode`.
+        available: This machine's devices.
+        platform: The machine as the recipe's ranks see it (`recipe_platform`).
 
     Raises:
-        ConfigError: See `core.machine.devices.resolve_devices`.
+        ConfigError: As `core.machine.devices.resolve_devices`.
         PreflightError: A GPU was named, and this torch is a CPU build.
     """
     if asked != ("auto",):
@@ -72,10 +76,10 @@ def choose_devices(
 
 
 def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    """Those of a machine's devices that this torch can train on, and why others are left out.
+    """Return the devices that this torch can train on, and the reason why others are left out.
 
     Raises:
-        ConfigError: It is not known which GPUs `CUDA_VISIBLE_DEVICES` means.
+        ConfigError: `CUDA_VISIBLE_DEVICES` is ambiguous.
     """
     check_clear(available)
     visible = tuple(device for device in available if not device.hidden_by)
@@ -89,7 +93,7 @@ def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tup
 
 
 def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
-    """Why this torch can train on no GPU among these devices, and what to do about it; None where it can."""
+    """Return why this torch can train on none of these GPUs, and the remedy; None if it can."""
     try:
         check_cuda(devices, platform)
     except PreflightError as error:
@@ -98,18 +102,14 @@ def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
 
 
 def can_train_on(device: Device, platform: Platform) -> bool:
-    """Whether this torch is built for a device; where there is no torch to judge by, True."""
+    """Return whether this torch is built for a device; True if there is no torch to judge by."""
     if device.kind == "cpu" or platform.torch_version is None:
         return True
     return (platform.rocm_build if device.is_amd else platform.cuda_build) is not None
 
 
 def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
-    """Refuses GPUs that torch is not built for: their drivers list them, and no rank can train on any.
-
-    Raises:
-        PreflightError: Says which torch to install.
-    """
+    """Refuse GPUs that torch is not built for; raises `PreflightError` with the torch to install."""
     gpus = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
     if not gpus or any(can_train_on(gpu, platform) for gpu in gpus):
         return
@@ -123,7 +123,7 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
 
 
 def check_makers(devices: Sequence[Device]) -> None:
-    """Refuses a run on NVIDIA's and AMD's GPUs together; raises `ConfigError`."""
+    """Refuse a run on NVIDIA's and AMD's GPUs together; raises `ConfigError`."""
     nvidia = next((device for device in devices if device.kind == "cuda" and not device.is_amd), None)
     amd = next((device for device in devices if device.is_amd), None)
     if nvidia is None or amd is None:
@@ -137,7 +137,7 @@ def check_makers(devices: Sequence[Device]) -> None:
 
 
 def recipe_platform(recipe: Recipe, platform: Platform) -> Platform:
-    """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
+    """Return the machine as a recipe's ranks see it: a self-contained program has a torch of its own."""
     if not recipe.self_contained:
         return platform
     return replace(platform, torch_version=None, cuda_build=None, rocm_build=None, deepspeed_version=None)
@@ -145,13 +145,13 @@ def recipe_platform(recipe: Recipe, platform: Platform) -> Platform:
 
 @dataclass(frozen=True, slots=True)
 class ModeChoice:
-    """How a config will be trained.
+    """The way in which a config is trained.
 
     Attributes:
-        mode: The resolved mode, never `Mode.AUTO`.
-        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
-        notes: What a person should know about how the request was understood.
-        backend: What connects the ranks: ``nccl``, ``gloo``, or empty when they exchange no tensors.
+        mode: Never `Mode.AUTO`.
+        engine: ``deepspeed`` or ``torch`` in the modes zero and fsdp; empty in others.
+        notes: For the user, on how the request was understood.
+        backend: ``nccl``, ``gloo``, or empty if the ranks exchange no tensors.
         engine_note: In mode zero, which engine shards and why.
     """
 
@@ -163,10 +163,10 @@ class ModeChoice:
 
 
 def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
-    """The mode for these devices, decided before anything is started.
+    """Choose the mode for these devices.
 
     Raises:
-        ConfigError: No device, or a mode that these devices cannot be used in, or settings that contradict each other.
+        ConfigError: There is no device, they cannot train in this mode, or settings contradict each other.
         PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
     mode, notes = _mode(config, devices, platform)
@@ -185,7 +185,6 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
 
 
 def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
-    """The backend of ranks that exchange tensors: ``nccl`` or ``gloo``."""
     problem = why_no_nccl(devices, platform)
     if asked == "nccl" and problem:
         raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")
@@ -193,7 +192,7 @@ def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
 
 
 def why_no_nccl(devices: Sequence[Device], platform: Platform) -> str:
-    """Why NCCL cannot connect these devices; empty where it can."""
+    """Return why NCCL cannot connect these devices; empty if it can."""
     if not all(device.kind == "cuda" for device in devices):
         return "it connects only GPUs, but CPU devices were chosen"
     if platform.name != "linux":
@@ -204,7 +203,7 @@ def why_no_nccl(devices: Sequence[Device], platform: Platform) -> str:
 
 
 def not_as_asked(asked: Mode, mode: Mode, *, synchronises: bool) -> tuple[str, ...]:
-    """What was asked about the mode and comes to something else in `mode`, the one that `choose_mode` found."""
+    """Return notes on settings of the mode that mean something else in `mode`, the chosen one."""
     notes = []
     if mode == Mode.SINGLE and asked not in (Mode.AUTO, Mode.SINGLE):
         notes.append(f"With one device, mode {asked} is the same as training on it alone.")
@@ -216,7 +215,7 @@ def not_as_asked(asked: Mode, mode: Mode, *, synchronises: bool) -> tuple[str, .
 
 
 def check_gloo(platform: Platform) -> None:
-    """Refuses torch builds for Windows that lack gloo; raises `PreflightError`."""
+    """Refuse torch builds for Windows that lack gloo; raises `PreflightError`."""
     if platform.name == "windows" and _version(platform.torch_version) in _WITHOUT_GLOO_ON_WINDOWS:
         raise PreflightError(
             f"torch {platform.torch_version} for Windows was built without gloo, so its devices cannot be connected.",
@@ -268,10 +267,9 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
 def _engine(
     config: RunConfig, mode: Mode, platform: Platform, devices: Sequence[Device]
 ) -> tuple[str, tuple[str, ...]]:
-    """The engine of a sharding mode, with notes for the user.
+    """Return the engine of a sharding mode, and notes for the user.
 
-    `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
-    the ranks in their `RankContext`, and `workers.strategies.make_strategy` builds what it names.
+    `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's.
     """
     if not mode.is_sharded:
         return "", ()
@@ -318,12 +316,7 @@ def _engine_note(stage: int, engine: str, deepspeed: str | None, *, chosen: bool
 
 
 def pytorch_engine_note(stage: int, why: str) -> str:
-    """The engine note of PyTorch's engine.
-
-    Args:
-        stage: The ZeRO stage.
-        why: The reason that it is not DeepSpeed; empty: it was chosen.
-    """
+    """Return the note on PyTorch's engine; `why`: the reason that it is not DeepSpeed, empty if it was chosen."""
     return f"ZeRO stage {stage} by PyTorch's own engine{f': {why}' if why else ' (chosen)'}."
 
 

@@ -16,8 +16,8 @@ from core.config.distributed import DistributedConfig, LaunchMethod
 from core.errors import ConfigError
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.launch.mode import check_gloo
-from core.launch.nodes.seats import NodeSeats
 from core.launch.resolved import ResolvedRun
+from core.launch.seats import NodeSeats
 from core.launch.stop_rules import stop_rules
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
@@ -31,19 +31,17 @@ _MEASURE: Final = ("-m", "workers.programs.measure_main")
 
 @dataclass(frozen=True, slots=True)
 class LaunchSite:
-    """Where one attempt is started, and how its ranks reach the host and each other.
+    """The place of one attempt, and the way from its ranks to the host and each other.
 
     Attributes:
-        attempt: Number of this attempt, from 1.
-        rendezvous: A file that does not exist yet, new for each attempt, where the ranks find each other. Its folder
-            comes from `core.machine.platform.rendezvous_folder`.
+        attempt: Counted from 1.
+        rendezvous: A file that does not exist yet, in which the ranks find each other.
         port: The host's listener on 127.0.0.1.
-        checkpoint: Folder of the checkpoint to resume from, or None.
-        host_pid: The host's process id; 0 when it is not known.
-        halvings: How often the micro-batch was halved since the host started.
-        restarts: How often this host has restarted the ranks after one of them failed.
-        master_port: Where the ranks of a self-contained program find each other; a port that is free.
-        seats: On which machine each rank is; None: all on this one.
+        checkpoint: The folder of the checkpoint to resume from, or None.
+        host_pid: 0 if it is not known.
+        halvings, restarts: How often this host has halved the micro-batch, and restarted failed ranks.
+        master_port: A free port at which the ranks of a self-contained program find each other.
+        seats: The machine of each rank; None: all are on this one.
     """
 
     run_dir: Path
@@ -63,11 +61,11 @@ class LaunchSite:
 
 @dataclass(frozen=True, slots=True)
 class RankCommand:
-    """One rank's process.
+    """The process of one rank.
 
     Attributes:
-        env: Variables that it gets on top of the host's own.
-        default_env: Variables that it gets where the host's own environment does not have them.
+        env: Variables on top of the host's own.
+        default_env: Variables that the host's own environment may replace.
         removed_env: Patterns (``KUBERNETES_*``) of variables that it must not inherit.
     """
 
@@ -81,14 +79,13 @@ class RankCommand:
     default_env: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """The rank's whole environment: what is inherited, less `removed_env`, plus `env` (`program_environment`)."""
         return rank_environment(inherited, self.env, self.default_env, self.removed_env)
 
 
 def rank_environment(
     inherited: Mapping[str, str], env: Mapping[str, str], default_env: Mapping[str, str], removed_env: Sequence[str]
 ) -> dict[str, str]:
-    """A rank's environment of its parts; see `RankCommand`."""
+    """Return a rank's environment: inherited without `removed_env`, over `default_env`, under `env`."""
     kept = {
         name: value
         for name, value in inherited.items()
@@ -104,13 +101,13 @@ def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
 
 
 def plan_measuring(run: ResolvedRun, folder: Path, python: str, kind: MeasureKind) -> tuple[RankCommand, ...]:
-    """Ranks without a host that measure (`workers.programs.measure_main`), in the environment of a run's ranks.
+    """Plan ranks without a host that measure (`workers.programs.measure_main`), in a run's environment.
 
     Args:
-        run: What is measured.
-        folder: Where the ranks find what they are asked, and leave their answers and logs.
+        run: The run to measure.
+        folder: For questions, answers and logs.
         python: The interpreter.
-        kind: What they are asked.
+        kind: The question.
     """
     site = LaunchSite(folder, 0, rendezvous=folder, port=0, token="", checkpoint=None, python=python)
     # Those of a run without a backend are connected too, while they are measured.
@@ -147,7 +144,6 @@ def _commands(
     logs: Path,
     default: Callable[[Device], Mapping[str, str]] = lambda _: {},
 ) -> tuple[RankCommand, ...]:
-    """One process a device: all alike but for their environment and their log."""
     return tuple(
         RankCommand(rank, argv, environment(rank), REMOVED, cwd, logs / f"rank{rank}.log", device, default(device))
         for rank, device in enumerate(devices)
@@ -191,7 +187,7 @@ def _torch_device(device: Device) -> str:
 
 
 def link_backend(devices: Sequence[Device], platform: Platform) -> str:
-    """The backend of devices whose link is measured.
+    """Return the backend of devices whose link is measured.
 
     Raises:
         ConfigError: There are fewer than two devices.
@@ -204,7 +200,7 @@ def link_backend(devices: Sequence[Device], platform: Platform) -> str:
 
 
 def plan_link_test(devices: Sequence[Device], platform: Platform, folder: Path, python: str) -> tuple[RankCommand, ...]:
-    """Ranks without a host that measure how fast tensors are summed over these devices."""
+    """Plan ranks without a host that measure how fast these devices sum tensors."""
     backend = link_backend(devices, platform)
     return plan_bare_ranks(devices, platform, folder, folder, (python, *_MEASURE, "link"), backend)
 
@@ -217,15 +213,15 @@ def plan_bare_ranks(
     argv: tuple[str, ...],
     backend: str,
 ) -> tuple[RankCommand, ...]:
-    """Ranks without a host that run a program of ours, one on each device.
+    """Plan ranks without a host that run a program of ours, one on each device.
 
     Args:
-        devices: Where.
+        devices: One rank each.
         platform: This machine.
-        folder: Where they run, and write what they print.
+        folder: Their working folder, for logs too.
         rendezvous: As in `LaunchSite`.
         argv: Their program.
-        backend: What connects them; empty: nothing.
+        backend: Empty: they are not connected.
     """
     world = len(devices)
     threads, url = cpu_threads(platform, world), file_url(rendezvous, platform) if backend else ""
@@ -240,7 +236,7 @@ def plan_bare_ranks(
 
 
 def file_url(path: PurePath, platform: Platform) -> str:
-    """The ``file://`` address of a file, as torch's rendezvous reads it on this platform.
+    """Return the ``file://`` address of a file for torch's rendezvous.
 
     Under Windows torch decodes percent signs (``file:///C:/My%20Runs/x``); elsewhere it takes the path as it stands.
     """

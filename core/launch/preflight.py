@@ -48,12 +48,12 @@ _NOTED_ELSEWHERE: Final = ("sync_every", "deepspeed_config")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A run that can start, as far as can be known beforehand.
+    """A run that can start, as far as is known beforehand.
 
     Attributes:
         samples: Samples to train on, counted as if each byte were a token.
-        notes: What the person should know though it stops nothing.
-        data: What plain text comes to: "Data: plain text, 1 document, 19,002 tokens."; empty for other data.
+        notes: For the user; they stop nothing.
+        data: A sentence such as "Data: plain text, 1 document, 19,002 tokens."; empty for other data.
     """
 
     run: ResolvedRun
@@ -66,18 +66,18 @@ class Checked:
     def steps_per_epoch(self) -> int | None:
         """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1.
 
-        None where that is not known before the data is read.
+        None if the data must be read to know it.
         """
         return self.run.steps_per_epoch(self.samples) if samples_known(self.run, self.dataset) else None
 
 
 def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Checked:
-    """Checks a new run as a whole; changes nothing on disk.
+    """Check a new run as a whole; changes nothing on disk.
 
     Args:
-        run: What would be trained.
-        runs_dir: Where a new folder would be made.
-        run_dir: The run's own folder, when one was named.
+        run: The run.
+        runs_dir: The folder for a new run folder.
+        run_dir: The run's own folder, if named.
 
     Raises:
         UsageError: Config, devices, dataset or folder cannot be used.
@@ -123,11 +123,10 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
 
 
 def check_engine(run: ResolvedRun) -> tuple[str, ...]:
-    """Refuses settings that the sharding engine does not support; returns notes for the user.
+    """Refuse settings that the sharding engine does not support; returns notes for the user.
 
     Raises:
-        ConfigError: DeepSpeed's configuration cannot be used, or it cannot do what else was asked.
-        PreflightError: DeepSpeed was asked for and is not installed.
+        ConfigError: DeepSpeed's configuration cannot be used, or contradicts other settings.
     """
     config, choice, batch, devices = run.config, run.choice, run.batch, run.devices
     if choice.engine == DEEPSPEED:
@@ -143,11 +142,11 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
 
 
 def needed_bytes(config: RunConfig, checkpoint: int | None, dataset: int = 0) -> int:
-    """Free bytes without which a run would have to stop at once: the reserve, and room for the end.
+    """Return the free bytes that a run needs to start: the reserve, and room for the end.
 
     Args:
         config: The run's.
-        checkpoint: Bytes of one of its checkpoints; None where that is not known.
+        checkpoint: Bytes of one of its checkpoints; None if unknown.
         dataset: Bytes of a dataset that is still to be tokenised.
     """
     room = MIN_FREE_BYTES if checkpoint is None else (FOR_THE_END + 1) * checkpoint
@@ -155,11 +154,7 @@ def needed_bytes(config: RunConfig, checkpoint: int | None, dataset: int = 0) ->
 
 
 def check_torch(platform: Platform) -> None:
-    """Refuses a Python without a torch that ranks can use; torch is not imported for that.
-
-    Raises:
-        PreflightError: There is none, or it is too old.
-    """
+    """Refuse a missing or too old torch, without importing it; raises `PreflightError`."""
     version = platform.torch_version
     if version is None:
         raise PreflightError(
@@ -179,16 +174,16 @@ def check_torch(platform: Platform) -> None:
 def check_path_length(
     folder: Path, *, of_runs: bool, below: int = IN_A_RUN, limited: bool | None = None
 ) -> tuple[str, ...]:
-    """Refuses a folder in which a run's files cannot have their paths (Windows, without long paths).
+    """Refuse a folder in which paths of a run's files are too long (Windows, without long paths).
 
     Args:
         folder: The run's folder, or that of all runs.
         of_runs: It is that of all runs.
-        below: Characters that the longest path in the run's folder takes.
+        below: Characters of the longest path in the run's folder.
         limited: Whether the old limit holds; None asks Windows.
 
     Returns:
-        A note where only the longest names do not fit, such as a script may give to its metrics.
+        A note if only the longest names do not fit, such as a script may give to its metrics.
 
     Raises:
         PreflightError: Says by how much it is too long.
@@ -210,10 +205,10 @@ def check_path_length(
 
 
 def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
-    """Refuses a folder in which nothing can be written, or whose disk is nearly full. It need not exist yet.
+    """Refuse a folder that cannot be written, or whose disk is nearly full. It need not exist yet.
 
     Raises:
-        UsageError: A file stands where a folder belongs.
+        UsageError: It is a file.
         PreflightError: No permission, a drive that is missing or read-only, or too little space.
     """
     try:
@@ -267,7 +262,7 @@ def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
 
 
 def _cloud_notes(folder: Path, config: RunConfig, dataset: DatasetIdentity) -> tuple[str, ...]:
-    """Notes on OneDrive: it uploads what a run writes, and may have to download what it reads."""
+    """Return notes on OneDrive: it uploads what a run writes, and may have to download what it reads."""
     notes: list[str] = []
     if cloud_folder(folder) is not None:
         notes.append(
@@ -284,7 +279,7 @@ def _cloud_notes(folder: Path, config: RunConfig, dataset: DatasetIdentity) -> t
 
 
 def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
-    """Notes on settings that work but are probably not meant."""
+    """Return notes on settings that work but are probably not meant."""
     config, recipe, alone = run.config, run.recipe, run.mode.is_apart
     notes: list[str] = []
     if config.val_samples is not None and not recipe.self_contained:
@@ -311,7 +306,7 @@ def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
 
 
 def settings_without_effect(run: ResolvedRun) -> tuple[str, ...]:
-    """One sentence for each setting that was changed and does nothing here."""
+    """Return a sentence for each changed setting that does nothing here."""
     config, recipe, there = run.config, run.recipe, run.has
     notes = []
     for spec in FIELDS:

@@ -23,14 +23,14 @@ _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRun:
-    """The resolved run: recipe, devices, mode and batch. Made once by `resolve`; no other code decides it again.
+    """A run's recipe, devices, mode and batch, decided once by `resolve`.
 
     Attributes:
         platform: The machine as the recipe's ranks see it.
-        choice: Mode, engine and what a person should know about them.
-        backend: ``nccl``, ``gloo``, or empty where no tensors are exchanged.
-        batch: The batch arithmetic; it means nothing to a program with batches of its own.
-        device_notes: What a person should know about how the devices were understood.
+        choice: Mode and engine, with notes for the user.
+        backend: ``nccl``, ``gloo``, or empty if no tensors are exchanged.
+        batch: Without meaning for a program with batches of its own.
+        device_notes: For the user, on how the devices were understood.
         named: Settings that a flag or a file names, which a recipe leaves as they are.
     """
 
@@ -54,11 +54,11 @@ class ResolvedRun:
 
     @property
     def replica_groups(self) -> int:
-        """Groups of ranks that each train a model on chunks of their own."""
+        """The number of groups of ranks that each train a model on chunks of their own."""
         return self.mode.replica_groups(self.world_size)
 
     def distributed(self, rank: int) -> DistributedConfig:
-        """A rank's place, and what connects it to the others; its launch method is `spawn`."""
+        """Return a rank's place among all of this machine."""
         world = self.world_size
         place = DistributedConfig(world, rank, rank, devices_per_node=world, backend=self.backend)
         return place.with_settings(self.config)
@@ -80,26 +80,25 @@ class ResolvedRun:
 
     @property
     def compiles(self) -> bool:
-        """Whether ranks compile their model (`torch_compile`, where it has an effect)."""
         return self.config.torch_compile and Needs.COMPILER in self.has
 
     @property
     def names_its_own_batch(self) -> bool:
-        """Whether the micro-batch is not ours to choose: a program's own, or DeepSpeed settings that may name it."""
+        """Whether the program, or the user's DeepSpeed settings, choose the micro-batch."""
         return self.recipe.self_contained or (
             self.choice.engine == DEEPSPEED and self.config.deepspeed_config is not None
         )
 
     @property
     def decision(self) -> dict[str, str]:
-        """What was decided on this machine, by name, as the check before a run and its host compare it."""
+        """The decisions of this machine by name, for a comparison by the host with the check before the run."""
         devices = ", ".join(device.uuid for device in self.devices)
         engine, backend = self.choice.engine or "none", self.backend or "none"
         batch = "its own" if self.recipe.self_contained else str(self.batch)
         return {"mode": str(self.mode), "devices": devices, "engine": engine, "backend": backend, "batch": batch}
 
     def note_on(self, checked: object) -> str:
-        """One sentence on what differs from the `decision` of the check before; empty where nothing does."""
+        """Return a sentence on differences from an earlier `decision`; empty if there are none."""
         before = checked if isinstance(checked, dict) else {}
         changed = [
             f"{name} {now} instead of {before[name]}"
@@ -113,12 +112,12 @@ class ResolvedRun:
         )
 
     def fitted(self) -> tuple[ResolvedRun, tuple[str, ...]]:
-        """The run as its recipe fits it to the settings named, and notes; blocks and raises as `check_by_recipe`."""
+        """Return the run as its recipe fits it, and notes; blocks and raises as `check_by_recipe`."""
         config, notes = check_by_recipe(self.config, self.recipe, global_batch=self.batch.global_, named=self.named)
         return replace(self, config=config), notes
 
     def steps_per_epoch(self, samples: int) -> int:
-        """Optimizer steps in one pass over `samples` samples (of one rank, in independent mode), at least 1."""
+        """Return the optimizer steps in one pass over the samples (of one rank, in independent mode), at least 1."""
         return max(1, -(-(samples // self.replica_groups) // self.batch.global_))
 
 
@@ -131,15 +130,15 @@ def resolve(
     keep_global_batch: bool = False,
     named: frozenset[str] = frozenset(),
 ) -> ResolvedRun:
-    """Decides how a config is trained on a machine.
+    """Decide how a config is trained on a machine.
 
     Args:
-        config: What is asked.
+        config: The request.
         recipe: Its recipe.
         available: This machine's devices.
         platform: This machine.
-        keep_global_batch: The batch settings fitted other ranks, for a run that resumes: the global batch stays, since
-            the learning rate was chosen for it, and accumulation or the micro-batch gives way.
+        keep_global_batch: For a run that resumes on other devices: the global batch stays, since the learning rate was
+            chosen for it, and accumulation or the micro-batch gives way.
         named: Settings that a flag or a file names, which a recipe leaves as they are.
 
     Raises:
@@ -154,22 +153,18 @@ def resolve(
 
 
 def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], platform: Platform) -> ResolvedRun:
-    """As `resolve`, on devices that are chosen already: those ticked in the window, or those a fallback keeps.
-
-    Raises:
-        ConfigError, PreflightError: As `resolve`.
-    """
+    """Decide as `resolve` for devices that are chosen already; raises the same."""
     applied = _with_mode(apply_recipe(config, recipe), config.mode, devices)
     return _resolved(applied, recipe, devices, recipe_platform(recipe, platform))
 
 
 def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> RunConfig:
-    """Takes away the mode that a recipe gives to several devices where there is one: it was not chosen."""
+    """Drop the mode that a recipe gives to several devices if there is one: the user did not choose it."""
     return applied.replace(mode=Mode.AUTO) if asked == Mode.AUTO and len(devices) == 1 else applied
 
 
 def mode_choice(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
-    """How a config would be trained on these devices, without a recipe; raises as `core.launch.mode.choose_mode`."""
+    """Return the mode of a config on these devices, without a recipe; raises as `core.launch.mode.choose_mode`."""
     return choose_mode(config, devices, platform)
 
 
@@ -195,7 +190,7 @@ def _resolved(
 
 
 def _check_bf16(devices: Sequence[Device]) -> None:
-    """Refuses a GPU that computes without bf16, where the driver tells; the rank asks the GPU itself."""
+    """Refuse a GPU without bf16 if the driver tells; the rank asks the GPU itself."""
     for device in devices:
         if device.compute_capability is not None and device.compute_capability < _FIRST_WITH_BF16:
             raise ConfigError(
@@ -208,13 +203,13 @@ def _check_bf16(devices: Sequence[Device]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrainedRun:
-    """What a run was trained as so far, to be compared with the `ResolvedRun` that it resumes as.
+    """The way in which a run was trained so far, for a comparison with the `ResolvedRun` that resumes it.
 
     Its devices may be gone, so it cannot be resolved again: mode and number of ranks are those in the run's folder.
 
     Attributes:
-        mode: The mode it trained in; empty if it never started.
-        batch: The batch arithmetic; None where the settings give none for that number of ranks.
+        mode: Empty if it never started.
+        batch: None if the settings give none for that number of ranks.
     """
 
     config: RunConfig
@@ -224,7 +219,6 @@ class TrainedRun:
 
 
 def trained_run(config: RunConfig, recipe: Recipe, mode: str, world_size: int) -> TrainedRun:
-    """The settings with which the run in a folder was trained."""
     config = apply_recipe(config, recipe)
     try:
         batch = resolve_batch(config, Mode.read(mode).group_size(world_size))

@@ -14,7 +14,7 @@ MOST_CHUNKS: Final = 100_000
 
 
 def samples_known(run: ResolvedRun, dataset: DatasetIdentity) -> bool:
-    """Whether a dataset's samples can be counted before it is read: each byte of plain text is a token."""
+    """Return whether samples can be counted before the data is read: each byte of plain text is a token."""
     if run.recipe.own_samples:
         return True
     own_tokens = run.config.model is None or not run.recipe.uses_model
@@ -22,7 +22,7 @@ def samples_known(run: ResolvedRun, dataset: DatasetIdentity) -> bool:
 
 
 def run_notes(run: ResolvedRun, samples: int | None) -> tuple[str, ...]:
-    """Notes on how long a run is; `samples`: those that it trains on, where they are known before the data is read."""
+    """Return notes on a run's length; `samples`: those to train on, None before the data is read."""
     config = run.config
     notes: list[str] = []
     limits = [config.steps] if config.steps is not None else []
@@ -40,7 +40,7 @@ def run_notes(run: ResolvedRun, samples: int | None) -> tuple[str, ...]:
 
 
 def unequal_shares(samples: int, run: ResolvedRun) -> tuple[str, ...]:
-    """Cause and next step where independent devices train more than one step more than others, all epochs together."""
+    """Return cause and next step if independent devices differ by more than one step, over all epochs."""
     config, batch = run.config, run.batch.global_
     epochs = config.epoch_limit
     if epochs is None or samples < 1 or run.replica_groups < 2:

@@ -13,14 +13,14 @@ from core.recipes.manifest import Recipe
 
 @dataclass(frozen=True, slots=True)
 class StopRules:
-    """The rules of one run.
+    """The stop rules of one run.
 
     Attributes:
         patience: Evaluations without an improvement; None: any number.
-        label: What that metric is called in a sentence; empty: its own name.
-        is_higher_better: Whether its higher values are the better ones.
-        target: The value to reach, with its direction; None where none is set.
-        in_steps: The target may be among the metrics of steps: a program decides itself what it evaluates.
+        label: The metric's name in a sentence.
+        is_higher_better: Higher values of the metric are better.
+        target: The value to reach, with its direction.
+            in_steps: The target may be among the metrics of steps: a program decides itself what it evaluates.
     """
 
     patience: int | None = None
@@ -41,12 +41,12 @@ class StopRules:
 
 
 def stop_rules(config: RunConfig, recipe: Recipe) -> StopRules:
-    """The rules that a config sets.
+    """Return the rules that a config sets.
 
     Without a target the evaluations are compared by the recipe's own metric, with one by the target's.
 
     Raises:
-        ConfigError: The direction of the target's metric is not known, or nothing is evaluated that a rule needs.
+        ConfigError: The direction of the target's metric is not known, or a rule needs evaluations and none are made.
     """
     target = None if config.stop_at is None else _with_direction(read_stop_target(config.stop_at), recipe)
     needs = "early_stop_patience" if config.early_stop_patience is not None else "stop_at" if target else ""
@@ -67,7 +67,7 @@ def stop_rules(config: RunConfig, recipe: Recipe) -> StopRules:
 
 
 def _label(metric: str, recipe: Recipe) -> str:
-    """ "The validation loss", or the metric's own name where the recipe has no other."""
+    """Return a name such as "The validation loss"; the metric's own if the recipe has no other."""
     label = next((hero.label for hero in recipe.heroes or DEFAULT_HEROES if hero.metric == metric), "")
     return f"The {label if label[:2].isupper() else label[:1].lower() + label[1:]}" if label else metric
 

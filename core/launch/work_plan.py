@@ -17,12 +17,12 @@ from core.protocol.messages import RankStart
 
 
 def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> int | None:
-    """Optimizer steps of the run (of its longest replica group): `steps` or those of its epochs, whichever is less.
+    """Return the steps of the run's longest replica group: `steps` or those of its epochs, whichever is less.
 
     Args:
-        run: What this attempt trains.
-        ledger: What is left to train.
-        done: Steps behind each rank when it begins; a rank that is not named has made none.
+        run: The attempt's run.
+        ledger: The samples that are left.
+        done: Steps already made, by rank; 0 for others.
     """
     asked, steps_left = run.config.steps, _steps_left(run, ledger)
     if steps_left is None:
@@ -34,10 +34,10 @@ def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> in
 def rank_starts(
     run: ResolvedRun, ledger: Ledger, checkpoint: Checkpoint | None, restore_plan: RestorePlan
 ) -> list[RankStart]:
-    """Where each rank begins.
+    """Return the start of each rank.
 
-    A single replica group counts all samples that the ledger holds. One that begins with weights not its own counts on
-    from the highest count of any, as it does with steps.
+    A single replica group counts all samples that the ledger holds. One that begins with weights of another group
+    counts on from the highest count of any, as it does with steps.
     """
     steps_left, groups = _steps_left(run, ledger), run.replica_groups
     positions = {} if checkpoint is None else checkpoint.positions
@@ -57,7 +57,7 @@ def rank_starts(
 
 
 def _steps_left(run: ResolvedRun, ledger: Ledger) -> list[int] | None:
-    """Steps that each replica group still has to make until its epochs are done; None without an epoch limit."""
+    """Return the steps that each replica group has left in its epochs; None without an epoch limit."""
     epochs = run.config.epoch_limit
     if epochs is None:
         return None
@@ -71,7 +71,7 @@ def _steps_left(run: ResolvedRun, ledger: Ledger) -> list[int] | None:
 
 
 def _steps_of_whole_epochs(ledger: Ledger, batch: int, epochs: int) -> list[int]:
-    """Each replica group's steps in all epochs of which nothing is trained yet."""
+    """Return each replica group's steps in all untouched epochs."""
     grid, groups, first = ledger.setup.grid, ledger.setup.groups, ledger.first_untouched_epoch
     # The owner of chunk i in epoch e is (i + e) mod groups, so a group trains the chunks of one residue of i in each
     # epoch, and of another one in the next. Its shares repeat after as many epochs as there are groups.
@@ -85,7 +85,7 @@ def _steps_of_whole_epochs(ledger: Ledger, batch: int, epochs: int) -> list[int]
 
 
 def on_one_device(config: RunConfig, device: Device, batch: Batch) -> RunConfig:
-    """The same run on one device: the global batch stays, and with it the loss curve; accumulation makes up for it."""
+    """Return the same run on one device: accumulation keeps the global batch, and with it the loss curve."""
     return config.replace(
         mode=Mode.SINGLE,
         devices=device_texts([device]),
@@ -96,11 +96,10 @@ def on_one_device(config: RunConfig, device: Device, batch: Batch) -> RunConfig:
 
 
 def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
-    """The same run with a model of its own on each device, which makes its own part of each step's samples.
+    """Return the same run with an independent model on each device, at the same samples a step.
 
-    So a step takes as long as it would have, and all of them together train on as much data. The best copy is kept:
-    averaging copies that were trained apart is worse than any of them, so that it is chosen by people only, for runs
-    that they start so. Ranks that could not be connected are not synchronised on the way either.
+    The best copy is kept, since averaging copies that were trained apart is worse than any of them. Ranks that could
+    not be connected are not synchronised either.
     """
     return config.replace(
         mode=Mode.INDEPENDENT,
@@ -113,7 +112,7 @@ def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
 
 
 def with_torchs_engine(config: RunConfig) -> RunConfig:
-    """The same run with PyTorch's own engine in DeepSpeed's place, less what that one lacks in this stage."""
+    """Return the same run with PyTorch's own engine in DeepSpeed's place, without settings that it lacks."""
     return config.replace(
         zero_engine=TORCH,
         deepspeed_config=None,

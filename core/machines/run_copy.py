@@ -90,8 +90,8 @@ class RunCopy:
 
     def write_state(self, state: RunState, *, live: bool) -> None:
         """Writes the run's state; a live one names this process, which keeps the copy, as its host."""
-        about = {"run_id": self._store.dir.name, "between_hosts": False}  # nothing here acts on what these could say
-        self._store.write_state(state.replace(host=own() if live else None, **about))
+        # Nothing here acts on a name that the other machine gives.
+        self._store.write_state(state.replace(host=own() if live else None, run_id=self._store.dir.name))
 
     def _append(self, name: str, offset: int, data: bytes) -> None:
         path = self._growing(name)

@@ -1,6 +1,6 @@
 """Challenge and response: proves that a peer knows a secret, without sending it. Pure.
 
-Used where a connection leaves this machine (docs/nodes.md). On loopback a token is sent as it is.
+Used where a connection leaves this machine (docs/launchers.md). On loopback a token is sent as it is.
 """
 
 from __future__ import annotations
@@ -22,13 +22,6 @@ def proof(secret: str, *parts: str) -> str:
     lengths = ",".join(str(len(part)) for part in parts)  # so that no two lists of parts are one text
     text = "\n".join([lengths, *parts])
     return hmac.new(secret.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
-
-
-def is_proof(given: object, secret: str, *parts: str) -> bool:
-    """Whether `given` is the proof of these parts. Never compared by `==`: its timing would tell."""
-    return isinstance(given, str) and hmac.compare_digest(
-        given.encode("utf-8", "replace"), proof(secret, *parts).encode()
-    )
 
 
 def rank_proof(token: str, nonce: str, rank: int, attempt: int) -> str:

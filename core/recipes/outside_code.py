@@ -95,11 +95,6 @@ def outside_code(config: RunConfig) -> OutsideCode | None:
     return OutsideCode(tuple(line for line, _, _ in parts), keys, any(inside for _, _, inside in parts))
 
 
-def known_batch_file(text: str) -> OutsideCode:
-    """A run's batch file, which is a program for the cluster's nodes."""
-    return OutsideCode(("Its batch file is a program for the cluster's nodes.",), (_key("batch file", text),), True)
-
-
 def check_accepted(code: OutsideCode, accepted: bool) -> None:
     """Raises `OutsideCodeError` for code that the user has not agreed to run."""
     if accepted:

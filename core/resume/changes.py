@@ -33,7 +33,7 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     lines = []
     for spec in FIELDS:
         name, old, new = spec.name, getattr(before.config, spec.name), getattr(now.config, spec.name)
-        if not (spec.changes in ("how", "stop") or name == "nodes") or name in ("mode", "lr_schedule") or old == new:
+        if spec.changes not in ("how", "stop") or name in ("mode", "lr_schedule") or old == new:
             continue
         if name == "deepspeed_config":
             lines.append(f"{spec.label}: {'changed' if new else 'as Rankdeck has them for this stage'}.")

@@ -30,7 +30,6 @@ from core.machine.devices import Device
 from core.machine.devices.names import RankNames, device_label
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
-from core.processes.identity import ProcessId
 from core.recipes.best_checkpoint import best_checkpoint
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
@@ -89,10 +88,9 @@ def plan_own(
     platform: Platform,
     *,
     accept_code: bool,
-    continues_for: ProcessId | None = None,
 ) -> ResumePlan:
     """Plan to resume a run of ours from checkpoint `asked`; see `core.resume.planner.plan_resume`."""
-    state = _idle_state(store, continues_for)
+    state = _idle_state(store)
     before = store.config()
     config = changed_config(before, changes, store.dir)
     folder = _read_folder(store, state, before, asked)
@@ -144,11 +142,11 @@ def _name(store: RunStore, state: RunState) -> str:
         return label(state, RunNotes())
 
 
-def _idle_state(store: RunStore, continues_for: ProcessId | None) -> RunState:
-    """Return the state of a run that nothing trains, and that nothing is about to continue."""
+def _idle_state(store: RunStore) -> RunState:
+    """Return the state of a run that nothing trains."""
     store.refuse_links()
     state = _wait_for_host_to_leave(store)
-    if store.is_locked() or (state.is_live and not state.is_continued_by(continues_for)):
+    if store.is_locked() or state.is_live:
         raise RunBusyError(
             f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."
         )
@@ -237,7 +235,7 @@ def changed_config(config: RunConfig, changes: dict[str, Any], folder: Path) -> 
     limits = (config.steps, config.epochs, config.lr)
     if ("steps" in changes) != ("epochs" in changes):
         config = config.replace(steps=None, epochs=None)
-    changed = config_from_given(given, config.replace(nodes=None))  # alone, unless others are asked for
+    changed = config_from_given(given, config)
     if "lr_schedule" not in changes and (changed.steps, changed.epochs, changed.lr) != limits:
         changed = changed.replace(lr_schedule=CONTINUE)  # a choice holds for one resume, not for later ones
     return changed.replace(devices=with_counts(changed.devices)) if "devices" in changes else changed

@@ -18,7 +18,6 @@ from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
-from core.processes.identity import ProcessId
 from core.resume.aios import plan_aios
 from core.resume.changes import CHANGES
 from core.resume.own_run import plan_own
@@ -28,7 +27,7 @@ from core.run_folder.store import RunStore, find_run
 __all__ = ["CHANGEABLE", "ResumePlan", "plan_resume"]
 
 # What may change when a run is resumed. The chunk size only says what it was, or is refused.
-CHANGEABLE: Final = ("steps", "epochs", "devices", "nodes", *CHANGES, "dataset_file", "dataset_chunk_size", "recipe")
+CHANGEABLE: Final = ("steps", "epochs", "devices", *CHANGES, "dataset_file", "dataset_chunk_size", "recipe")
 
 
 def plan_resume(
@@ -39,7 +38,6 @@ def plan_resume(
     available: Sequence[Device] | None = None,
     platform: Platform | None = None,
     accept_code: bool = False,
-    continues_for: ProcessId | None = None,
 ) -> ResumePlan:
     """Plan to resume `text`; reads only.
 
@@ -51,8 +49,6 @@ def plan_resume(
         platform: This machine; None looks.
         accept_code: The person agrees to run the code that the run names (`ResumePlan.code`). Before that none of it
             is executed, not even its check of the settings.
-        continues_for: The command whose run it is between two hosts (`RunState.between_hosts`); None: it must have
-            ended.
 
     Raises:
         RunNotFoundError: Nothing goes by that name.
@@ -81,16 +77,7 @@ def plan_resume(
     else:
         store = find_run(runs_dir, text)
     number = None if checkpoint is None else str(checkpoint)
-    return plan_own(
-        store,
-        runs_dir,
-        changes,
-        number,
-        available,
-        platform,
-        accept_code=accept_code,
-        continues_for=continues_for,
-    )
+    return plan_own(store, runs_dir, changes, number, available, platform, accept_code=accept_code)
 
 
 def _find_state_file(text: str) -> Path | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -25,8 +24,6 @@ INTERRUPTED: Final = "interrupted"
 STATES: Final = (*LIVE_STATES, *ENDED_STATES, INTERRUPTED)
 MAX_STATE_BYTES: Final = 1 << 20
 MAX_DEVICES: Final = 65_536
-# Of the trouble of a run that has no host until a lost machine is back; `host` is the process that waits.
-WAITS_TITLE: Final = "The run waits for a machine"
 # A run that says "starting" and names no host after this long has lost it before it could write its name.
 HOST_START_LIMIT_S: Final = 60.0
 # A live run's state that is older than this, or newer, has the time of another machine's clock.
@@ -44,9 +41,7 @@ class RunState:
         state: "starting", "training", "stopping", "stopped", "finished" or "failed"; a reader also meets
             "interrupted", which is never written (see `seen`).
         attempt: 1 for the first start, one more for each resume.
-        host: The run host's process; between two hosts, the command that has the next one started.
-        between_hosts: A machine or process of a run on several machines was lost, or has come: its host has ended, and
-            another one continues the run by itself. `error` is then why the last one ended.
+        host: The run host's process.
         created, updated: Unix seconds.
         devices: UUIDs ("GPU-…") or "cpu:0".
         step, total_steps: Optimizer steps done and to do (estimated, where a goal ends the run).
@@ -67,7 +62,6 @@ class RunState:
     state: Name = "starting"
     attempt: Whole = 1
     host: ProcessId | None = None
-    between_hosts: bool = False
     created: UnixSeconds = 0.0
     updated: UnixSeconds = 0.0
     mode: Name = Mode.AUTO
@@ -99,16 +93,6 @@ class RunState:
     def is_live(self) -> bool:
         """Whether it says that a host is at work; `seen` checks that the host is there."""
         return self.state in LIVE_STATES
-
-    def is_continued_by(self, command: ProcessId | None) -> bool:
-        """Whether no host is at work, and processes that this command has started are to start the next one."""
-        return self.is_live and self.between_hosts and command is not None and command == self.host
-
-    def ended(self, state: str, error: Mapping[str, str] | None = None) -> RunState:
-        """Return this state between two hosts when no other one follows; `error`: why not; None: why the last ended."""
-        why = None if state == "stopped" else self.error if error is None else dict(error)
-        kept: dict[str, Any] = {"exit_code": 0 if state == "stopped" else 1, "between_hosts": False, "trouble": None}
-        return self.replace(state=state, phase="", error=why, updated=time.time(), **kept)
 
     def now(self, here: float) -> float:
         """The Unix time by the training machine's clock, from the time here: a live run's state is seldom old."""

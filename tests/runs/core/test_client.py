@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +17,7 @@ import pytest
 from core.client import connect, resume_run, start_run, stop_run, wait_for_end
 from core.config import RunConfig
 from core.errors import ConnectionRefusedByHostError, RankdeckError, RunBusyError, UsageError
-from core.processes.identity import ProcessId, identify, own
+from core.processes.identity import ProcessId, own
 from core.resume.planner import plan_resume
 from core.run_folder.state import HOST_START_LIMIT_S
 from core.run_folder.store import RunStore
@@ -109,23 +107,6 @@ def test_a_run_that_is_not_going_cannot_be_stopped(tmp_path: Path) -> None:
     store.write_state(store.stored_state().replace(state="finished"))
     with pytest.raises(ConnectionRefusedByHostError, match="state: finished"):
         stop_run(store)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no command of several machines there")
-def test_a_stop_interrupts_no_process_of_a_reused_pid(tmp_path: Path) -> None:
-    store = RunStore.create(tmp_path, RunConfig())
-    waits = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); print(1, flush=True); time.sleep(60)"
-    command = [sys.executable, "-c", waits]  # of a shell's background job SIGINT would be ignored
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, store.lock():
-        named = identify(process.pid)
-        assert named is not None and process.stdout is not None and process.stdout.readline()
-        for started, ends in ((named.started - 100.0, False), (named.started, True)):
-            state = store.stored_state().replace(host=ProcessId(process.pid, started), between_hosts=True)
-            store.write_state(state)
-            with nullcontext() if ends else pytest.raises(ConnectionRefusedByHostError, match="is not the one"):
-                stop_run(store)
-            assert (process.poll() is None) or ends
-        assert process.wait(10) != 0
 
 
 def test_a_start_returns_at_once_and_what_goes_is_stopped_but_not_started_over(

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 Start = Callable[..., Job]
 PAGE = (ROOT / "docs" / "launchers.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^(?:torchrun|mpirun|srun) .*(?:rankdeck|-m core) .*$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^(?:torchrun|mpirun|srun) (?!--nnodes).*(?:rankdeck|-m core) .*$", PAGE, re.MULTILINE)
 
 
 @pytest.fixture

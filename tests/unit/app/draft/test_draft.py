@@ -11,7 +11,7 @@ import pytest
 from app.draft.draft import LOOKING, Draft, check_draft, draft_from_config
 from app.form.draft_fields import default_texts, form_fields
 from core.cli.parser import parse
-from core.config.run_config import FIELD_BY_NAME, RunConfig
+from core.config.run_config import FIELD_BY_NAME
 from core.data.dataset import DatasetIdentity
 from core.launch.command_line import request_from_arguments
 from core.machine.devices import Device
@@ -261,8 +261,3 @@ def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
         assert found == kept
     alone = check_draft(Draft(mode="zero", mode_fields=stage, fields=texts), RECIPE, SLOTS[:1], LINUX)
     assert alone.command == "rankdeck train --devices cpu:0"
-
-
-def test_a_run_of_several_machines_is_copied_for_this_one() -> None:
-    checked = check_draft(draft_from_config(RunConfig(nodes="1:2", devices=("cpu:0",)), SLOTS), RECIPE, SLOTS, LINUX)
-    assert checked.config is not None and checked.config.nodes is None and "--nodes" not in checked.command

@@ -311,15 +311,6 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
         assert dialog.rect().contains(QRect(part.mapTo(dialog, QPoint(0, 0)), part.size()))
 
 
-def test_a_run_of_several_machines_resumes_on_this_computer(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
-    store = make_run(place, runs_dir=runs_dir, nodes="2")
-    dialog = opened(runs_dir, qtbot, DDP, TrainingPlace("", (), ["cpu:1"]))
-    dialog.choose(str(store.dir))
-    with qtbot.waitSignal(dialog.resume_requested) as alone:
-        dialog.go.click()
-    assert alone.args[0].config.nodes is None
-
-
 def test_it_offers_other_machines(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     here, there = make_run(place, runs_dir=runs_dir), make_run(place, runs_dir=runs_dir)
     gpus = [Device("GPU-1", "cuda", 0, "A100"), Device("GPU-2", "cuda", 1, "A100")]

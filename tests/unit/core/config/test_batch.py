@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.config.batch import Batch, nearest_batch, resolve_batch
+from core.config.batch import Batch, resolve_batch
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 
@@ -67,8 +67,3 @@ def test_a_global_batch_that_cannot_be_shared_names_the_nearest_that_can() -> No
 def test_a_halved_micro_batch_leaves_the_samples_as_they_were(batch: Batch, halved: Batch | None) -> None:
     assert batch.halved() == halved
     assert halved is None or (halved.global_ == batch.global_ and halved.micro <= batch.micro // 2)
-
-
-@pytest.mark.parametrize(("wanted", "ranks", "nearest"), [(12, 3, 12), (10, 4, 12), (9, 4, 8), (1, 4, 4), (8, 1, 8)])
-def test_the_nearest_batch_that_ranks_can_share(wanted: int, ranks: int, nearest: int) -> None:
-    assert nearest_batch(wanted, ranks) == nearest

@@ -36,7 +36,6 @@ OPEN_MPI = {
     "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
     "PMIX_NAMESPACE": "8651",
 }
-MPICH = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
 
 
 def place(environment: dict[str, str]) -> tuple[object, ...]:
@@ -51,12 +50,8 @@ def place(environment: dict[str, str]) -> tuple[object, ...]:
         (TORCHRUN, ("torchrun", 1, 1, 2, 2, 1, 0)),
         (SRUN, ("srun", 3, 1, 4, 2, 2, 1)),
         (OPEN_MPI, ("mpirun", 1, 1, 2, 2, 1, 0)),
-        (MPICH, ("mpiexec", 1, 1, 2, 2, 1, 0)),
         ({**SRUN, **TORCHRUN}, ("torchrun", 1, 1, 2, 2, 1, 0)),
         ({**SRUN, "SLURM_STEP_NUM_TASKS": "1", **OPEN_MPI}, ("mpirun", 1, 1, 2, 2, 1, 0)),
-        ({**SRUN, "PMI_RANK": "3", "PMI_SIZE": "4"}, ("srun", 3, 1, 4, 2, 2, 1)),
-        ({**SRUN, "SLURM_STEP_NUM_TASKS": "1", **MPICH}, ("mpiexec", 1, 1, 2, 2, 1, 0)),
-        ({"PMI_RANK": "1", "PMI_SIZE": "2"}, ("mpiexec", 1, 1, 2, 2, 1, 0)),
     ],
 )
 def test_the_innermost_launcher_is_recognised(environment: dict[str, str], expected: tuple[object, ...]) -> None:
@@ -83,7 +78,6 @@ def test_jobs_are_told_apart() -> None:
     assert launched_place({**TORCHRUN, "TORCHELASTIC_RUN_ID": "none"})["job"] == "none:29500"
     assert launched_place(SRUN)["job"] == "77.0"
     assert launched_place(OPEN_MPI)["job"] == "8651"
-    assert "job" not in launched_place(MPICH)
 
 
 @pytest.mark.parametrize(("name", "value"), [("WORLD_SIZE", "two"), ("LOCAL_RANK", None), ("MASTER_PORT", "-1")])
@@ -91,6 +85,12 @@ def test_a_variable_that_cannot_be_read_is_named(name: str, value: str | None) -
     environment = {key: item for key, item in {**TORCHRUN, name: value}.items() if item is not None}
     with pytest.raises(ConfigError, match=name):
         launched_place(environment)
+
+
+@pytest.mark.parametrize(("node", "text", "here"), [("0", "4(x2),2", 4), ("2", "4(x2),2", 2), ("1", "", 2)])
+def test_srun_says_how_many_tasks_each_machine_has(node: str, text: str, here: int) -> None:
+    found = launched_place({**SRUN, "SLURM_NODEID": node, "SLURM_STEP_TASKS_PER_NODE": text})
+    assert found["devices_per_node"] == here
 
 
 def test_agents_of_torchrun_say_how_many_machines_there_are() -> None:

@@ -205,8 +205,8 @@ def test_a_run_of_an_earlier_version_keeps_all_files_of_its_folder(tmp_path: Pat
 
 def test_a_setting_of_an_earlier_version_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
-    former = "keep_micro_batch = true\nmax_kwh = 2.0\nwork_stealing = true\nmerge_every_chunks = 3\n"
-    path.write_text(f"{former}batch_size = 4\n", encoding="utf-8")
+    former = ["keep_micro_batch = true", "max_kwh = 2.0", "work_stealing = true", "nodes = '1:2'", "nic = 'eth0'"]
+    path.write_text("\n".join([*former, "batch_size = 4"]), encoding="utf-8")
     assert load_config(path).batch_size == 4
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
-from core.config import RunConfig
-from core.host.failures import CrashStreak, RankFailure, crash_limit, describe, last_lines, root_cause
+from core.host.failures import RankFailure, describe, last_lines, root_cause
 from core.protocol.messages import RankFailed
 
 SEGFAULT = RankFailure(1, 0.0, "CPU 1 on node2", step=12, returncode=-11)
@@ -118,35 +116,3 @@ def test_the_last_lines_of_a_log_leave_out_what_says_nothing(tmp_path: Path) -> 
         b"x\n" * 9000 + "Fehler: Käse \xff".encode("latin-1") + b"\n\nrankdeck: the run's host is gone (x)\n"
     )
     assert last_lines(log)[-1] == "Fehler: K\ufffdse \ufffd" and len(last_lines(log)) == 8
-
-
-def test_crashes_at_one_place_are_counted() -> None:
-    streak = CrashStreak()
-    for number in range(1, 5):
-        streak = streak.after(SEGFAULT, checkpoint=2)
-        assert streak.number == number
-    assert streak.number > crash_limit(RunConfig()) == 3
-
-
-@pytest.mark.parametrize(("step", "checkpoint"), [(13, 2), (12, 3)])
-def test_a_new_step_or_a_new_checkpoint_begins_a_new_count(step: int, checkpoint: int) -> None:
-    streak = CrashStreak().after(SEGFAULT, 2).after(SEGFAULT, 2)
-    streak = streak.after(dataclasses.replace(SEGFAULT, step=step), checkpoint)
-    assert streak.number == 1
-    assert streak.after(dataclasses.replace(SEGFAULT, step=10), checkpoint).number == 2, "made before"
-
-
-def test_a_run_without_a_step_or_a_checkpoint_is_counted_too() -> None:
-    first = dataclasses.replace(KILLED, step=0)
-    assert CrashStreak().after(first, None).after(first, None).number == 2
-
-
-def test_the_error_of_too_many_crashes_says_their_number() -> None:
-    error = CrashStreak(number=4).explain(ERROR)
-    assert error["title"] == "The run crashed 4 times without a new step"
-    assert error["cause"].startswith(ERROR["cause"]) and "4 crashes in a row" in error["cause"]
-    assert error["next_step"].endswith(ERROR["next_step"]) and error["log"] == "l"
-
-
-def test_restarts_that_the_user_has_set_are_given() -> None:
-    assert crash_limit(RunConfig(max_restarts=7)) == 7

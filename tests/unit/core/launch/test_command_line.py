@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from core.cli.parser import parse
 from core.config.layers import DeviceCount
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.launch.command_line import (
     TrainRequest,
     add_train_flags,
-    change_flags,
     command_text,
     request_from_arguments,
     to_command_line,
@@ -247,16 +245,3 @@ def test_any_config_of_a_recipe_comes_back_from_its_command(minigpt: Recipe) -> 
         assert _request(*to_command_line(config, minigpt)[2:]).config == config
 
     check()
-
-
-def test_changes_of_a_resume_become_its_flags() -> None:
-    changes = {
-        "steps": "40", "mode": "ddp", "find_unused_parameters": "true", "static_graph": "false", "devices": ["cpu:0"],
-        "checkpoint": 2, "accept_code": True, "nodes": "2",
-    }  # fmt: skip
-    flags = change_flags(changes)
-    assert flags == [
-        "--steps", "40", "--mode", "ddp", "--find-unused-parameters", "--no-static-graph", "--devices", "cpu:0",
-        "--checkpoint", "2", "--trust-recipe",
-    ]  # fmt: skip
-    assert parse(["resume", "run", *flags]).checkpoint == "2"

@@ -8,11 +8,12 @@ import pytest
 
 from core.config import RunConfig
 from core.config.distributed import DistributedConfig
-from core.launch.environment import CARDS as CARDS_VARIABLES
-from core.launch.environment import REMOVED, cards_by_uuid, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
+from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.machine.devices.device import Device
+from core.machine.devices.visible_amd import CUDA, HIP, ROCR
 from core.machine.platform import Platform
 
+CARDS_VARIABLES = (CUDA, HIP, ROCR)
 pytestmark = pytest.mark.windows
 LINUX, WINDOWS = Platform("linux", "2.13.0", "13.0", 6), Platform("windows", "2.13.0", "13.0", 6)
 CPU = Device("cpu:0", "cpu", 0, "A processor")
@@ -142,19 +143,3 @@ def test_a_script_for_torchrun_sees_all_amd_cards_of_the_run() -> None:
 def test_a_cpu_rank_of_a_rocm_build_sees_no_card() -> None:
     env = of_rank(DistributedConfig(), [CPU], ROCM)
     assert (env["CUDA_VISIBLE_DEVICES"], env["ROCR_VISIBLE_DEVICES"]) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("uuids", "variables"),
-    [
-        ([], {}),
-        (
-            ["GPU-40904090-2222-4bbb-8bbb-0000000000b2"],
-            {"CUDA_VISIBLE_DEVICES": "GPU-40904090-2222-4bbb-8bbb-0000000000b2"},
-        ),
-        ([RADEON.uuid], {"ROCR_VISIBLE_DEVICES": RADEON.uuid, "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}),
-        ([RADEON.uuid, UNNAMED.uuid], {}),
-    ],
-)
-def test_launch_files_show_the_cards_of_the_run(uuids: list[str], variables: dict[str, str]) -> None:
-    assert cards_by_uuid(uuids) == variables

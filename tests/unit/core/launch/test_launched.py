@@ -7,7 +7,7 @@ import pytest
 from core.config.distributed import DistributedConfig
 from core.config.layers import DeviceCount
 from core.errors import ConfigError, UsageError
-from core.launch.launched import check_devices, check_one_machine, given_device
+from core.launch.launched import check_devices, check_several_machines, given_device
 from core.machine.devices.device import Device
 
 pytestmark = pytest.mark.windows
@@ -61,12 +61,20 @@ def test_too_few_gpus_are_refused() -> None:
 
 
 def test_two_processes_on_one_device_are_refused() -> None:
-    check_devices(place(0), GPUS[:2])
+    check_devices(place(0), GPUS[:2], [0, 0])
+    check_devices(place(0), [GPUS[0], GPUS[0]], [0, 1])
     with pytest.raises(ConfigError, match="ranks 0 and 1 the same device, cuda:0"):
-        check_devices(place(0), [GPUS[0], GPUS[0]])
+        check_devices(place(0), [GPUS[0], GPUS[0]], [0, 0])
 
 
-def test_several_machines_are_refused_with_their_numbers() -> None:
-    check_one_machine(place(0))
-    with pytest.raises(UsageError, match=r"srun started 8 processes on 2 machines, 4 of them on this one"):
-        check_one_machine(DistributedConfig(8, num_nodes=2, devices_per_node=4, launch_method="srun"))
+def test_devices_are_those_of_one_machine() -> None:
+    there = place(0).replace(world_size=4, rank=3, local_rank=1, num_nodes=2, node_rank=1)
+    assert given_device(there, ("cpux2",), None, GPUS).uuid == "cpu:1"
+    with pytest.raises(ConfigError, match="names 4 devices, but torchrun started 4 processes, 2 of them on this"):
+        given_device(there, ("cpux4",), None, GPUS)
+
+
+def test_mpirun_on_several_machines_is_refused() -> None:
+    check_several_machines(DistributedConfig(8, num_nodes=2, devices_per_node=4, launch_method="srun"))
+    with pytest.raises(UsageError, match="mpirun started 8 processes, 4 of them on this machine"):
+        check_several_machines(DistributedConfig(8, num_nodes=2, devices_per_node=4, launch_method="mpirun"))

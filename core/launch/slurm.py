@@ -1,0 +1,203 @@
+"""Slurm: a batch file for a run, which resumes the run whenever it is started again, and its submission."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.config.run_config import RunConfig
+from core.data.dataset import check_size, identify
+from core.errors import PreflightError, UsageError
+from core.files.atomic import explained, write_atomic
+from core.launch.command_line import to_command_line
+from core.no_window import NO_WINDOW
+from core.paths import SDK_FOLDER
+from core.recipes.manifest import Recipe
+from core.run_folder.store import new_run_id
+from core.training_python import training_python
+
+SIGNAL_AHEAD_S: Final = 120  # so long before the time limit the run saves a checkpoint and stops
+_FOLDER: Final = "slurm"  # in the run's folder: the batch file and the job's log
+_LIMIT_S: Final = 30.0  # for an answer of the cluster's controller
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmRequest:
+    """Resources that a job requests.
+
+    Attributes:
+        nodes: Machines.
+        gpus_per_node: GPUs of each; 0: it trains on CPU devices.
+        cpu_devices: CPU devices of each, where it trains on no GPUs.
+        partition: Empty: the cluster's own.
+        options: Further options of sbatch.
+    """
+
+    nodes: int = 1
+    gpus_per_node: int = 0
+    cpu_devices: int = 0
+    partition: str = ""
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1 or (self.gpus_per_node < 1) == (self.cpu_devices < 1):
+            raise UsageError(
+                "--slurm needs to know what each node trains on.",
+                "Give --gpus-per-node N, or --devices cpux2 for CPU devices, and a number of --nodes from 1.",
+            )
+        for option in (self.partition, *self.options):
+            if not option.isprintable():
+                raise UsageError("An option for Slurm holds a line break or a control character.", "Correct it.")
+        for option in self.options:
+            if not option.startswith("-"):
+                raise UsageError(f"{option!r} is not an option of sbatch.", "Write it as here: --sbatch=--mem=64G")
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A submitted run.
+
+    Attributes:
+        number: The job's.
+        run_dir: The run's folder, which the job makes.
+        file: The batch file.
+        log: The job's output.
+    """
+
+    number: str
+    run_dir: Path
+    file: Path
+    log: Path
+
+
+def submit_run(config: RunConfig, recipe: Recipe, runs_dir: Path, asked: SlurmRequest) -> SlurmJob:
+    """Write a new run's batch file and submit it.
+
+    Args:
+        config: Its settings; devices are not taken from it.
+        recipe: Its recipe.
+        runs_dir: A folder of runs that all nodes see.
+        asked: The resources.
+
+    Raises:
+        UsageError: The dataset is not here, or the recipe trains on one machine only.
+        PreflightError: There is no Slurm here, or it refuses the job; nothing is left of it.
+    """
+    if asked.nodes > 1 and recipe.self_contained:
+        raise UsageError(
+            f"{recipe.title} cannot train on several nodes.", "Ask for one node.", title="One node is all it can use"
+        )
+    check_size(identify(config.dataset_file, config.data_files), config.seq_len)
+    run_dir = runs_dir.absolute() / new_run_id(config.recipe)
+    file, log = run_dir / _FOLDER / "job.sbatch", run_dir / _FOLDER / "job.log"
+    with explained(f"{file.parent} could not be made"):
+        file.parent.mkdir(parents=True)
+    try:
+        train = to_command_line(config.replace(devices=("auto",)), recipe)[2:]
+        write_atomic(file, batch_file(run_dir, log, train, asked), mode=0o755)
+        return SlurmJob(_submit(file), run_dir, file, log)
+    except Exception:
+        file.unlink(missing_ok=True)
+        file.parent.rmdir()
+        run_dir.rmdir()
+        raise
+
+
+def batch_file(run_dir: Path, log: Path, train: Sequence[str], asked: SlurmRequest) -> str:
+    """Return a script for sbatch that starts or resumes a run; `train`: the flags of `rankdeck train`."""
+    tasks = asked.gpus_per_node or asked.cpu_devices
+    directives = [
+        f"--job-name={run_dir.name}",
+        f"--nodes={asked.nodes}",
+        f"--ntasks-per-node={tasks}",
+        *([f"--gres=gpu:{asked.gpus_per_node}"] if asked.gpus_per_node else []),
+        *([f"--partition={asked.partition}"] if asked.partition else []),
+        f"--output={str(log).replace('%', '%%')}",  # % begins one of Slurm's patterns
+        "--open-mode=append",
+        "--requeue",
+        f"--signal=B:TERM@{SIGNAL_AHEAD_S}",  # to this script alone: a rank would die of it
+        *asked.options,
+    ]
+    devices = f" --devices {','.join(f'cpu:{number}' for number in range(tasks))}" if asked.cpu_devices else ""
+    sdk = str(SDK_FOLDER) if (SDK_FOLDER / "rankdeck").is_dir() else ""
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            *(f"#SBATCH {shlex.quote(_one_line(line))}" for line in directives),
+            f"# {SIGNAL_AHEAD_S} s before the time limit the run saves a checkpoint and stops.",
+            "# Submit this file again to resume it; words after its name are flags of `rankdeck resume`.",
+            *([f"export PYTHONPATH={shlex.quote(sdk)}"] if sdk else []),
+            # Slurm counts GPUs by their place, and CUDA by their speed where it is not told otherwise.
+            *(["export CUDA_DEVICE_ORDER=PCI_BUS_ID"] if asked.gpus_per_node else []),
+            f"run={shlex.quote(str(run_dir))}",
+            'if [ -e "$run/run.toml" ]; then',
+            f'  set -- resume "$run" --yes{devices} "$@"',
+            "else",
+            f'  set -- train {shlex.join(train)}{devices} --run-dir "$run" "$@"',
+            "fi",
+            # srun does not take the number of processor cores from the job since Slurm 22.05.
+            f"python={shlex.quote(str(training_python().executable))}",
+            'srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --kill-on-bad-exit=1 "$python" -m rankdeck "$@" &',
+            "job=$!",
+            """trap '"$python" -m rankdeck stop "$run"' TERM""",
+            'wait "$job"; code=$?',
+            'while kill -0 "$job" 2>/dev/null; do wait "$job"; code=$?; done',  # the signal ends a wait
+            "exit $code",
+            "",
+        ]
+    )
+
+
+def job_state(number: str) -> str:
+    """Return squeue's words for a job, such as "PENDING (Resources)"; empty if it has ended or Slurm is silent."""
+    try:
+        return _run("squeue", "--noheader", f"--job={number}", "--format=%T (%R)").stdout.strip()
+    except PreflightError:
+        return ""
+
+
+def _one_line(text: str) -> str:
+    """Return the text without what would end the line: a folder's name may hold anything, and the rest would be run."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def _submit(file: Path) -> str:
+    done = _run("sbatch", "--parsable", str(file))
+    found = re.match(r"\d+", done.stdout.strip())  # "12", or "12;cluster"
+    if done.returncode == 0 and found is not None:
+        return found[0]
+    lines = [re.sub(r"^\w+: (error: )?", "", line.strip()) for line in done.stderr.splitlines() if line.strip()]
+    raise PreflightError(
+        f"sbatch says: {' '.join(lines[-2:]) or f'exit code {done.returncode}'}",
+        "Change what the job asks for. sinfo lists the partitions, their nodes and their time limits.",
+        title="Slurm has refused the job",
+    )
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+            creationflags=NO_WINDOW,
+        )
+    except FileNotFoundError:
+        raise PreflightError(
+            f"There is no {command[0]} on this machine.",
+            "Submit the job on a machine of the cluster from which jobs are submitted.",
+            title="Slurm is not installed here",
+        ) from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PreflightError(
+            f"{command[0]} did not answer ({error}).", "Try again.", title="Slurm does not answer"
+        ) from error

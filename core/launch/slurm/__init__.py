@@ -1,1 +1,0 @@
-"""Slurm: batch files, submitted jobs, and their states in Slurm."""
