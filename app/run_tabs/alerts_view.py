@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
     QWidget,
@@ -23,6 +25,7 @@ from core.formatting import UNKNOWN, clock, count
 from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Nothing to report."
+PADDING: Final = 6
 SHOWN: Final = 500
 DEVICE_COLUMN: Final = 2
 
@@ -36,6 +39,13 @@ def alert_ranks(event: Mapping[str, Any]) -> list[int]:
     named = event.get("ranks")
     ranks = named if isinstance(named, list) else [event.get("rank")]
     return [rank for rank in ranks if isinstance(rank, int) and rank >= 0]
+
+
+class RoomyDelegate(QStyledItemDelegate):
+    """Leaves room between alerts, whose texts have several lines."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return super().sizeHint(option, index) + QSize(0, 2 * PADDING)
 
 
 class AlertsView(QWidget):
@@ -54,6 +64,7 @@ class AlertsView(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setFrameShape(QFrame.Shape.NoFrame)
         self.table.setShowGrid(False)
+        self.table.setItemDelegate(RoomyDelegate(self.table))
         self.table.setTabKeyNavigation(False)
         self.table.setAccessibleName("Alerts")
         self.table.verticalHeader().hide()

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QSignalBlocker, Qt
-from PySide6.QtGui import QFont, QGuiApplication, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QFont, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
 from app.style.fonts import tabular
-from app.widgets.build import code_box, icon_button, lay_column, lay_row, named
+from app.widgets.build import code_box, lay_column, named
 from app.widgets.empty_note import WithNote
 from app.widgets.ruled_splitter import RuledSplitter
 from core.formatting import count
@@ -32,7 +32,6 @@ class SamplesView(QWidget):
         self._keys: list[object] = []
         self._follows = True
         self._names = RankNames()
-        self.copy = icon_button("copy", "Copy the samples shown", self._on_copy_requested)
         self.steps = named(QListWidget(), "Steps with a sample")
         self.steps.setFrameShape(QFrame.Shape.NoFrame)
         self.steps.setUniformItemSizes(True)
@@ -43,16 +42,13 @@ class SamplesView(QWidget):
         self.steps.itemSelectionChanged.connect(self._on_selection_changed)
 
     def _lay_out(self) -> None:
-        bar = lay_row(None, None, self.copy, margins=(8, 4, 8, 4))
         panes = RuledSplitter(Qt.Orientation.Horizontal)
         panes.addWidget(self.steps)
         panes.addWidget(self.text)
         panes.setStretchFactor(1, 1)
         panes.setChildrenCollapsible(False)
         panes.setSizes([STEPS_WIDTH, 4 * STEPS_WIDTH])
-        body = QWidget()
-        lay_column(body, bar, panes, grow=panes)
-        self.page = WithNote(body, NOTHING)
+        self.page = WithNote(panes, NOTHING)
         lay_column(self, self.page)
 
     def show_names(self, names: RankNames) -> None:
@@ -123,14 +119,9 @@ class SamplesView(QWidget):
         if len(chosen) > SHOWN_AT_ONCE:
             cursor.insertText(f"… and {count(len(chosen) - SHOWN_AT_ONCE)} more", head)
         self.text.moveCursor(QTextCursor.MoveOperation.Start)
-        self.copy.setEnabled(bool(chosen))
 
     def _chosen_items(self) -> list[QListWidgetItem]:
         return sorted(self.steps.selectedItems(), key=self.steps.row)
-
-    def _on_copy_requested(self) -> None:
-        selected = self.text.textCursor().selection().toPlainText()
-        QGuiApplication.clipboard().setText(selected or self.text.toPlainText().rstrip())
 
 
 def _key(sample: Sample) -> object:
