@@ -22,7 +22,6 @@ OTHERS: Final = {
     "workers/host_link/peak_memory.py": "/proc",
     "core/processes/detached.py": "the null device",
     # The window's thread, which must not wait: what is refused is looked at again with the next change
-    "app/runs/run_menu.py": "no file: an intent",
     # Files that came with Rankdeck and are never written
     "app/preferences/documentation.py": "docs",
     "app/style/icons.py": "icons",

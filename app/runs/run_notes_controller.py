@@ -42,7 +42,7 @@ class RunNotesController(QObject):
         self._copy_settings = copy_settings
         self._runner = runner
         self._listed: dict[Path, str] = {}
-        panel.notes_changed.connect(self._change)
+        panel.edits.changed.connect(self._change)
         runs.listed.connect(self._on_listed)
         panel.settings_copy_requested.connect(self._on_settings_copy_requested)
 

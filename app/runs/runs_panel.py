@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QPalette, QResizeEvent
-from PySide6.QtWidgets import QInputDialog, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeySequence, QPalette, QResizeEvent
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from app.runs.filter_line import FilterLine
+from app.runs.run_edits import RunEdits
 from app.runs.run_list import RunListModel
-from app.runs.run_menu import MAX_COMPARED, MIN_COMPARED, RunIntents, compared_runs, removal_refusal, run_menu
 from app.runs.run_order import BEST, NEWEST, ORDERS
-from app.runs.run_row import RunRow
+from app.runs.run_row import RunRow, is_live
 from app.runs.run_view import RunView
+from app.style.icons import icon
 from app.widgets.build import bold_label, icon_button, lay_column, lay_row, named
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.empty_note import WithNote
 from app.widgets.floating_notice import FloatingNotice
-from core.run_folder.notes import RunNotes
+from core.export import KINDS
 from core.run_folder.run_filter import Term
 
 INVITATION: Final = "No runs yet."
 NONE_MATCHES: Final = "No run matches the filter.\n\nClear it to see all runs."
 MIN_WIDTH: Final = 160
 NOTICE_MS: Final = 20_000
-ASK_WIDTH: Final = 400
+IS_LIVE: Final = "It is running. Stop it first."
+# As of `core.compare`, which the window opens without.
+LEAST_RUNS: Final = 2
+MOST_RUNS: Final = 8
 
 
 class RunsPanel(QWidget):
@@ -36,7 +40,6 @@ class RunsPanel(QWidget):
 
     Signals:
         current_chosen: The run that is shown was clicked or opened: its page is wanted, in the place of another.
-        notes_changed: Folders, and a function that changes the `RunNotes` of each.
         export_requested: A run's folder and one of `core.export.KINDS`.
     """
 
@@ -45,7 +48,6 @@ class RunsPanel(QWidget):
     settings_wanted = Signal()
     resume_requested = Signal(object)
     compare_requested = Signal(object)
-    notes_changed = Signal(object, object)
     export_requested = Signal(object, str)
     folder_requested = Signal(object)
     settings_copy_requested = Signal(object)
@@ -57,6 +59,7 @@ class RunsPanel(QWidget):
         self._current: Path | None = None
         self.menu: QMenu | None = None
         self.view = RunView(model)
+        self.edits = RunEdits(model, self)
         self.page = WithNote(self.view, INVITATION)
         self.page.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.page.note.setContentsMargins(12, 8, 12, 12)
@@ -120,7 +123,7 @@ class RunsPanel(QWidget):
         view.selectionModel().selectionChanged.connect(self._show_foot)
         view.opened.connect(self._open)
         view.clicked.connect(self._on_clicked)
-        view.rename_requested.connect(self.edit_name)
+        view.rename_requested.connect(self.edits.edit_name)
         view.removal_requested.connect(self._on_removal_requested)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
@@ -160,13 +163,13 @@ class RunsPanel(QWidget):
     def _show_foot(self, *_: object) -> None:
         count = len(self.view.selectionModel().selectedIndexes())
         runs, shown = len(self._model.records()), self._model.rowCount()
-        several = count >= MIN_COMPARED
+        several = count >= LEAST_RUNS
         total = f"{runs:,} run{'' if runs == 1 else 's'}"
         listed = total if shown == runs else f"{shown:,} of {total}"
         self.totals.set_full_text(f"{count} selected" if several else listed if runs else "")
         self.compare.setVisible(several)
-        self.compare.setEnabled(count <= MAX_COMPARED)
-        self.compare.setToolTip(f"Compare the selected runs; up to {MAX_COMPARED} at once")
+        self.compare.setEnabled(count <= MOST_RUNS)
+        self.compare.setToolTip(f"Compare the selected runs; up to {MOST_RUNS} at once")
 
     # --- what the user does ------------------------------------------------------------------------------
 
@@ -196,8 +199,17 @@ class RunsPanel(QWidget):
             self.run_chosen.emit(path)
 
     def compared(self) -> tuple[list[Path], str]:
-        """Return the runs to compare, and why they cannot be compared; empty where they can."""
-        return compared_runs([row.path for row in self.view.chosen_rows()], self._current)
+        """Return the chosen runs, or a single one with the shown, and why they cannot be compared."""
+        paths, shown = [row.path for row in self.view.chosen_rows()], self._current
+        if len(paths) == 1 and shown is not None and shown != paths[0]:
+            paths.insert(0, shown)
+        if LEAST_RUNS <= len(paths) <= MOST_RUNS:
+            return paths, ""
+        return paths, f"Choose {LEAST_RUNS} to {MOST_RUNS} runs in the list with Ctrl+click or Shift+click."
+
+    def rename_shown(self) -> None:
+        if self._current is not None:
+            self.edits.edit_name(self._current)
 
     def _on_compare_clicked(self) -> None:
         paths, why_not = self.compared()
@@ -222,84 +234,65 @@ class RunsPanel(QWidget):
         rows = self.view.chosen_rows()
         if self.menu is not None:
             self.menu.deleteLater()
-        self.menu = run_menu(self.view, rows, self._current, self._intents())
+        self.menu = self._make_menu(rows)
         self.menu.popup(self.view.viewport().mapToGlobal(place))
 
-    def _intents(self) -> RunIntents:
-        return RunIntents(
-            open=self._open,
-            resume=self.resume_requested.emit,
-            rename=self.edit_name,
-            pin=self._pin,
-            tag=self.edit_tags,
-            note=self.edit_note,
-            compare=self.compare_requested.emit,
-            export=self.export_requested.emit,
-            show_folder=self.folder_requested.emit,
-            copy_text=QGuiApplication.clipboard().setText,
-            copy_settings=self.settings_copy_requested.emit,
-            remove=self.removal_requested.emit,
-        )
+    def _make_menu(self, rows: Sequence[RunRow]) -> QMenu:
+        """Make the menu of these rows; entries for one run only are left out for several."""
+        menu, edits = QMenu(self.view, toolTipsVisible=True), self.edits
+        paths, first = [row.path for row in rows], rows[0]
+        path, is_one, copy = first.path, len(rows) == 1, QGuiApplication.clipboard().setText
+        if is_one:
+            menu.setDefaultAction(_entry(menu, "&Open", lambda: self._open(path), key="Return"))
+            live = IS_LIVE if is_live(first.entry) else ""
+            _entry(menu, "R&esume…", lambda: self.resume_requested.emit(path), sign="resume", why_not=live)
+            menu.addSeparator()
+            _entry(menu, "&Rename", lambda: edits.edit_name(path), key="F2")
+        is_pinned = all(row.record.notes.pinned for row in rows)
+        _entry(menu, "Un&pin" if is_pinned else "&Pin", lambda: edits.pin(paths, not is_pinned), sign="pin")
+        _entry(menu, "&Tags…", lambda: edits.edit_tags(rows))
+        if is_one:
+            _entry(menu, "&Note…", lambda: edits.edit_note(first))
+        menu.addSeparator()
+        compared, why_not = self.compared()
+        title = "Co&mpare with the shown run" if is_one and not why_not else "Co&mpare"
+        _entry(menu, title, lambda: self.compare_requested.emit(compared), why_not=why_not)
+        if is_one:
+            exports = menu.addMenu("E&xport")
+            for kind, text in KINDS.items():
+                act = functools.partial(self.export_requested.emit, path, kind)
+                _entry(exports, f"{text[0].upper()}{text[1:]}", act)
+            menu.addSeparator()
+            _entry(menu, "Show in &folder", lambda: self.folder_requested.emit(path), sign="folder")
+            _entry(menu, "&Copy path", lambda: copy(str(path)), sign="copy")
+            _entry(menu, "Copy &id", lambda: copy(path.name))
+            _entry(menu, "Copy &settings to New run", lambda: self.settings_copy_requested.emit(path))
+        menu.addSeparator()
+        remove, why_kept = functools.partial(self.removal_requested.emit, paths), removal_refusal(rows)
+        _entry(menu, "Move to the recycle &bin", remove, key="Del", sign="bin", why_not=why_kept)
+        return menu
 
-    # --- names, pins, tags and notes -----------------------------------------------------------------------
 
-    def rename_shown(self) -> None:
-        if self._current is not None:
-            self.edit_name(self._current)
+def removal_refusal(rows: Sequence[RunRow]) -> str:
+    """Why runs cannot be removed; empty where they can."""
+    live = [row.record.label for row in rows if is_live(row.entry)]
+    if not live:
+        return ""
+    return IS_LIVE if len(rows) == 1 else f"{live[0]} is running. Stop it first."
 
-    def edit_name(self, path: Path) -> None:
-        record = self._model.record(path)
-        if record is None:
-            return
-        before = record.notes.name or record.label
 
-        def take(name: str) -> None:
-            if name.strip() != before:
-                self.notes_changed.emit((path,), lambda notes: notes.renamed(name))
-
-        self._ask(f"Rename {record.label}", "Name (empty: the one it was started with)", before, take)
-
-    def _pin(self, paths: Sequence[Path], pinned: bool) -> None:
-        self.notes_changed.emit(paths, lambda notes: replace(notes, pinned=pinned))
-
-    def edit_tags(self, rows: Sequence[RunRow]) -> None:
-        """Asks for the tags that all of these runs have."""
-        before = set.intersection(*(set(row.record.notes.tags) for row in rows))
-
-        def take(text: str) -> None:
-            after = set(text.lower().replace(",", " ").split())
-
-            def change(notes: RunNotes) -> RunNotes:
-                return notes.tagged(after - before, before - after)
-
-            if after != before:
-                self.notes_changed.emit([row.path for row in rows], change)
-
-        title = rows[0].record.label if len(rows) == 1 else f"{len(rows)} runs"
-        known = ", ".join(self._model.tags())
-        label = "Tags, separated by spaces" + (f" (in use: {known})" if known else "")
-        self._ask(f"Tags of {title}", label, " ".join(sorted(before)), take)
-
-    def edit_note(self, row: RunRow) -> None:
-        def take(text: str) -> None:
-            if text.strip() != row.record.notes.note:
-                self.notes_changed.emit((row.path,), lambda notes: notes.noted(text))
-
-        title, hint = f"Note on {row.record.label}", "What was tried, and what came of it"
-        self._ask(title, hint, row.record.notes.note, take, has_lines=True)
-
-    def _ask(
-        self, title: str, label: str, text: str, take: Callable[[str], object], *, has_lines: bool = False
-    ) -> None:
-        dialog = QInputDialog(self.window())
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(title)
-        dialog.setLabelText(label)
-        dialog.setOption(QInputDialog.InputDialogOption.UsePlainTextEditForTextInput, has_lines)
-        dialog.setTextValue(text)
-        dialog.textValueSelected.connect(take)
-        dialog.resize(dialog.sizeHint().expandedTo(QSize(ASK_WIDTH, 0)))
-        dialog.open()
+def _entry(
+    menu: QMenu, text: str, act: Callable[[], object], *, key: str = "", sign: str = "", why_not: str = ""
+) -> QAction:
+    """Add an entry; its key is only shown, the list itself listens to it."""
+    action = menu.addAction(icon(sign), text) if sign else menu.addAction(text)
+    if key:
+        action.setShortcut(QKeySequence(key))
+        action.setShortcutVisibleInContextMenu(True)
+    action.setEnabled(not why_not)
+    action.setToolTip(f"Unavailable: {why_not}" if why_not else "")
+    action.triggered.connect(lambda: act())
+    return action
 
 
 class ResumeFileButton(QToolButton):

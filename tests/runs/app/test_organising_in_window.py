@@ -70,21 +70,21 @@ def test_tags_note_and_pin_of_several(open_window: OpenWindow, qtbot: QtBot, thr
     rankdeck = opened(open_window, qtbot, three[0])
     panel = rankdeck.window.runs
     panel.view.choose(three[:2])
-    panel.edit_tags(panel.view.chosen_rows())
+    panel.edits.edit_tags(panel.view.chosen_rows())
     answer(rankdeck, "two:words")
     qtbot.waitUntil(lambda: "is not a tag" in panel.notice.text, timeout=SOON_MS)
-    panel.edit_tags(panel.view.chosen_rows())
+    panel.edits.edit_tags(panel.view.chosen_rows())
     assert "in use: night" in answer(rankdeck, "Draft, old").labelText()
     qtbot.waitUntil(lambda: read_notes(three[1]).tags == ("draft", "old"), timeout=SOON_MS)
     assert read_notes(three[0]).tags == ("draft", "night", "old"), "what not all of them have stays"
     qtbot.waitUntil(lambda: panel.view.chosen_rows()[1].record.notes.tags == ("draft", "old"), timeout=SOON_MS)
-    panel.edit_tags(panel.view.chosen_rows())
+    panel.edits.edit_tags(panel.view.chosen_rows())
     answer(rankdeck, "draft")
     qtbot.waitUntil(lambda: read_notes(three[0]).tags == ("draft", "night"), timeout=SOON_MS)
-    panel.edit_note(panel.view.chosen_rows()[0])
+    panel.edits.edit_note(panel.view.chosen_rows()[0])
     answer(rankdeck, "Half the rate\nTwice as long")
     qtbot.waitUntil(lambda: read_notes(three[0]).note == "Half the rate\nTwice as long", timeout=SOON_MS)
-    panel._pin([three[2]], True)
+    panel.edits.pin([three[2]], True)
     qtbot.waitUntil(lambda: labels(rankdeck) == ["c", "a", "b"], timeout=SOON_MS)
     assert rankdeck.showing.run_dir == three[0]
 
@@ -150,7 +150,7 @@ def test_damaged_notes_are_not_overwritten(open_window: OpenWindow, qtbot: QtBot
     (three[0] / NOTES).write_bytes(b"\xff\x00garbage")
     rankdeck = opened(open_window, qtbot, three[0])
     panel = rankdeck.window.runs
-    panel.edit_name(three[0])
+    panel.edits.edit_name(three[0])
     answer(rankdeck, "x")
     qtbot.waitUntil(lambda: bool(panel.notice.title), timeout=SOON_MS)
     assert NOTES in panel.notice.text and (three[0] / NOTES).read_bytes() == b"\xff\x00garbage"

@@ -138,12 +138,12 @@ def test_only_another_name_renames(panel: RunsPanel, qtbot: QtBot, runs: Path) -
     qtbot.keyClick(panel.view, Qt.Key.Key_F2)
     dialog = panel.findChildren(QInputDialog)[-1]
     assert dialog.textValue() == "the old one"
-    with qtbot.assertNotEmitted(panel.notes_changed):
+    with qtbot.assertNotEmitted(panel.edits.changed):
         dialog.accept()
     panel.rename_shown()
     dialog = panel.findChildren(QInputDialog)[-1]
     dialog.setTextValue("night")
-    with qtbot.waitSignal(panel.notes_changed) as changed:
+    with qtbot.waitSignal(panel.edits.changed) as changed:
         dialog.accept()
     folders, change = changed.args
     assert folders == (runs / "old",) and change(RunNotes(tags=("a",))) == RunNotes(name="night", tags=("a",))
