@@ -83,8 +83,8 @@ class LaunchController(QObject):
 
             absolute = _with_absolute_options(run)
             request = TrainRequest(absolute.config, absolute.recipe)
-            started = start_there(machine, request, runs_dir, self.progressed.emit, name)
-            return started.store.dir, started.notes
+            store, notes = start_there(machine, request, runs_dir, self.progressed.emit, name)
+            return store.dir, notes
 
         self._begin(f"starting a run on {machine.name}", work, self.start_failed.emit)
 

@@ -10,7 +10,6 @@ from typing import Any
 from core.cli.terminal import Terminal
 from core.errors import RunNotFoundError
 from core.files.atomic import parse_path
-from core.formatting import listed
 from core.launch.command_line import TrainRequest
 from core.machines.machine import Report
 from core.machines.machine_list import find_machine
@@ -42,15 +41,13 @@ def terminal_report(terminal: Terminal) -> Report:
 def start_on_machine(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> RunStore:
     """Starts a run on the machine that the arguments name; returns its copy here."""
     machine = find_machine(arguments.machine)
-    started = start_there(machine, request, request.runs_dir or default_runs_dir(), terminal_report(terminal))
+    store, notes = start_there(machine, request, request.runs_dir or default_runs_dir(), terminal_report(terminal))
     terminal.end_progress()
-    for note in started.notes:
+    for note in notes:
         terminal.warn(note)
     if not arguments.detach:
-        terminal.say(f"Run {started.store.dir.name} on {machine.name}; its copy is in {started.store.dir}")
-        if started.devices:
-            terminal.say(f"{request.recipe.title}: {started.mode} on {listed(started.devices)} of {machine.name}")
-    return started.store
+        terminal.say(f"Run {store.dir.name} on {machine.name}; its copy is in {store.dir}")
+    return store
 
 
 def resume_on_machine(

@@ -37,12 +37,7 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     request = TrainRequest(config, get_recipe(config.recipe), run_dir, runs_dir, count)
     checked = check_request(request, runs_dir)
     store = start_run(checked.run.config, runs_dir, run_dir)
-    return {
-        "run_dir": str(store.dir),
-        "notes": list(checked.notes),
-        "devices": [device.name for device in checked.run.devices],
-        "mode": str(checked.run.mode),
-    }
+    return {"run_dir": str(store.dir), "notes": list(checked.notes)}
 
 
 if __name__ == "__main__":

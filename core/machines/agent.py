@@ -230,7 +230,6 @@ class Agent:
             "ready": READY,
             "python": list(sys.version_info[:3]),
             "executable": sys.executable,
-            "platform": sys.platform,
             "own_python": str(python / "Scripts" / "python.exe" if os.name == "nt" else python / "bin" / "python"),
             "own_folder": str(python),
             "has_own_python": (python / "ready").is_file(),

@@ -53,7 +53,6 @@ class Hello:
 
     python: Annotated[tuple[Whole, ...], Limits(2, 5)]
     executable: FolderName
-    platform: Name
     own_python: FolderName
     own_folder: FolderName
     has_own_python: bool
@@ -86,8 +85,6 @@ class Started:
 
     run_dir: FolderName
     notes: Lines
-    devices: Annotated[tuple[Line, ...], Limits(0, 65_536)] = ()
-    mode: Line = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,19 +46,9 @@ _COPY_BYTES: Final = 50_000_000
 _SENT: Final = (METRICS, "attempt.toml", "environment.json", "chunk_tracker_state.json", "state.json")
 
 
-@dataclass(frozen=True, slots=True)
-class StartedThere:
-    """A run that was started on another machine: its copy here, and its devices and mode there."""
-
-    store: RunStore
-    devices: tuple[str, ...]
-    mode: str
-    notes: tuple[str, ...]
-
-
 def start_there(
     machine: Machine, request: TrainRequest, runs_dir: Path, report: Report, name: str = ""
-) -> StartedThere:
+) -> tuple[RunStore, tuple[str, ...]]:
     """Sends a run's settings, code and data, starts its host there, and its follower here.
 
     Args:
@@ -67,6 +57,9 @@ def start_there(
         runs_dir: The folder in which the copy is made.
         report: Receives the progress.
         name: The user's name for the run.
+
+    Returns:
+        Its copy here, and notes for the user.
 
     Raises:
         UsageError, PreflightError: It cannot be sent, or is refused there; nothing was started, and nothing is here.
@@ -95,7 +88,7 @@ def start_there(
     if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
     start_following(store)
-    return StartedThere(store, answer.devices, answer.mode, answer.notes)
+    return store, answer.notes
 
 
 def machine_of(store: RunStore) -> Machine | None:

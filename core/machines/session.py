@@ -13,7 +13,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, Self, TypeVar, cast
@@ -193,18 +193,6 @@ class Session:
             count -= len(block)
             yield block
 
-    def send_bytes(
-        self, request: Mapping[str, Any], count: int, blocks: Iterable[bytes], sent: Sent = lambda _: None
-    ) -> None:
-        """Sends a request that raw bytes follow, and waits for its answer; raises as `ask`."""
-        self._send({**request, "bytes": count})
-        for block in blocks:
-            with self._within(ANSWER_LIMIT_S):
-                self._write(block)
-            sent(len(block))
-        with self._within(ANSWER_LIMIT_S):
-            self._checked(self._receive())
-
     # the other side
 
     def become_server(self) -> None:
@@ -249,7 +237,13 @@ class Session:
         for file in tree.files:
             if (offset := left.pop(file.sha256, None)) is not None:
                 request = {"op": "put", "sha256": file.sha256, "size": file.size, "offset": offset}
-                self.send_bytes(request, file.size - offset, file.read(offset), sent)
+                self._send({**request, "bytes": file.size - offset})
+                for block in file.read(offset):
+                    with self._within(ANSWER_LIMIT_S):
+                        self._write(block)
+                    sent(len(block))
+                with self._within(ANSWER_LIMIT_S):
+                    self._checked(self._receive())
 
     # the streams
 
@@ -369,7 +363,7 @@ class Session:
             timer.cancel()
 
 
-_NO_HELLO: Final = Hello((0, 0), "?", "?", "?", "?", False)
+_NO_HELLO: Final = Hello((0, 0), "?", "?", "?", False)
 _open: Final[set[Session]] = set()
 
 

@@ -33,7 +33,7 @@ from tests.helpers.made_runs import TEXT, make_run
 MACHINE = Machine("box", "box.lan", python="/python")
 REMOTE = RemoteRun("box", "/there/run")
 HELLO = {
-    "ready": session.agent.READY, "python": [3, 11, 2], "executable": "/python", "platform": "linux",
+    "ready": session.agent.READY, "python": [3, 11, 2], "executable": "/python",
     "own_python": "/own", "own_folder": "/folder", "has_own_python": True,
 }  # fmt: skip
 BEGINNING = [HELLO, {"missing": {}}, {"path": "/x"}, {"ready": "x", "runs_dir": "/runs"}]
@@ -155,7 +155,7 @@ SCENES: dict[str, tuple[Act, Frames]] = {
     "program": (serve(lambda one, _: setup._run(one, "x", ["x"], lambda _: None)), [{"line": "x"}, {"code": 0}]),
     "start": (
         serve(lambda one, _: one.ask({"op": "start"}, Started)),
-        [{"run_dir": "/r", "notes": ["n"], "devices": ["d"], "mode": "ddp"}],
+        [{"run_dir": "/r", "notes": ["n"]}],
     ),
     "resume": (serve(lambda one, _: one.ask({"op": "resume"}, Resumed)), [{"lines": ["a"]}]),
     "fetch": (
