@@ -54,8 +54,7 @@ from workers.data.tokens.token_cache import TokenData, is_whole, open_ends, open
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 from workers.data.window_batches import WindowBatches, spread
 from workers.data.windows import Windows, cut_windows, opening_text
-from workers.decoding.key_values import KeyValues, attend
-from workers.decoding.written_tokens import write_tokens
+from workers.decoding import KeyValues, attend, write_tokens
 from workers.optim.optimizer import Optimization
 from workers.training.batches import Indices
 from workers.training.session import Session

@@ -15,7 +15,7 @@ from workers.host_link.reporter import Reporter
 from workers.optim.precision import Precision, agreed
 from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
-from workers.training.balance.batch_shares import BatchShares, make_batch_shares
+from workers.training.balance import BatchShares, make_batch_shares
 from workers.training.batches import ChunkPlan, GroupBatches
 from workers.training.compiled import SwitchedForward
 from workers.training.independent.local_sgd import LocalSgd, make_local_sgd

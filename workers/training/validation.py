@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from workers.decoding.written_tokens import WeightsNotFiniteError
+from workers.decoding import WeightsNotFiniteError
 from workers.optim import seeding
 from workers.training.evaluation import Evaluation
 from workers.training.setup import TrainingSetup

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tests.training.rank_program import CPU, SEED, BareRank
-from workers.decoding.key_values import KeyValues
-from workers.decoding.written_tokens import write_tokens
+from workers.decoding import KeyValues, write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision

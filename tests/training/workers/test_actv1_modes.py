@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.training.rank_program import CPU, BareRank
-from workers.decoding.written_tokens import write_tokens
+from workers.decoding import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision

@@ -15,7 +15,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypot
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
 from tests.unit.workers.training.test_batches import all_batches, group, indices, ledger_of, plans  # noqa: E402
-from workers.training.balance.load_balance import LoadBalance, Sharing, equal, proportional, step_s  # noqa: E402
+from workers.training.balance import LoadBalance, Sharing, equal, proportional, step_s  # noqa: E402
 
 
 class Ranks:

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor  # noqa: E402
 
-from workers.decoding.written_tokens import WeightsNotFiniteError, write_tokens  # noqa: E402
+from workers.decoding import WeightsNotFiniteError, write_tokens  # noqa: E402
 from workers.recipes.minigpt.model import MiniGPT, Shape  # noqa: E402
 
 PROMPT = torch.tensor([3, 1, 4, 1, 5])

@@ -16,7 +16,7 @@ from torch import nn
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_peft, needs_transformers, typed_options
-from workers.decoding.written_tokens import write_tokens
+from workers.decoding import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision

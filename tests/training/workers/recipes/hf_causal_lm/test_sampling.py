@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="samples for real")
 import torch
 
 from tests.training.workers.recipes.hf_causal_lm.made import make_model, needs_transformers
-from workers.decoding.written_tokens import WeightsNotFiniteError, write_tokens
+from workers.decoding import WeightsNotFiniteError, write_tokens
 from workers.recipes.hf_causal_lm.model import writer
 
 pytestmark = [pytest.mark.windows, needs_transformers]

@@ -1,1 +1,0 @@
-"""Writes text one token at a time, for the samples of a run."""

@@ -1,1 +1,0 @@
-"""Load balancing: each rank gets the share of a batch that its measured speed allows."""
