@@ -65,7 +65,7 @@ class Pip:
                 pass_fds=self.inherited,
             )
             try:
-                for line in _lines(process, progress, self.scratch):
+                for line in _lines(process, progress):
                     output.write(line)
                     output.flush()
                     tail.append(line.decode("utf-8", errors="replace").rstrip())
@@ -78,7 +78,7 @@ class Pip:
             raise explain_failure(list(tail), self.log)
 
 
-def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Path) -> Iterator[bytes]:
+def _lines(process: subprocess.Popen[bytes], progress: ProgressLine) -> Iterator[bytes]:
     """Yield pip's lines as they come; the progress line continues between them.
 
     A thread reads, because a pipe cannot be waited for with a time limit on Windows.
@@ -95,17 +95,17 @@ def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Pa
 
     reader = threading.Thread(target=read, name="pip-output", daemon=True)
     reader.start()
-    activity = PipActivity(scratch)
+    doing = "asking pip"
     while True:
         try:
             line = lines.get(timeout=_REFRESH_S)
         except queue.Empty:
-            progress.show(activity.text())
+            progress.show(doing)
             continue
         if line is None:
             break
-        activity.follow(line.decode("utf-8", errors="replace"))
-        progress.show(activity.text())
+        doing = activity(line.decode("utf-8", errors="replace")) or doing
+        progress.show(doing)
         yield line
     reader.join()
     pipe.close()
@@ -120,36 +120,17 @@ def _end(process: subprocess.Popen[bytes]) -> int:
         return process.wait(timeout=_END_LIMIT_S)
 
 
-class PipActivity:
-    """pip's present action, from its lines and from the size of the file it is downloading."""
-
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._words = "asking pip"
-        self._file = ""
-        self._total = ""
-        self._count = 0
-
-    def follow(self, line: str) -> None:
-        if found := re.match(r"\s*Downloading (\S+)(?: \(([\d.]+ \w+)\))?", line):
-            self._file = found[1].split("#")[0].rsplit("/", 1)[-1]
-            self._total = found[2] or ""
-        elif found := re.match(r"\s*(?:Collecting|Processing) (\S+)", line):
-            self._file = ""
-            self._count += 1
-            name = re.split(r"[\\/]", found[1])[-1]
-            self._words = f"package {self._count}: {re.split(r'[=<>!~;-]', name)[0]}"
-        elif found := re.match(r"\s*Installing collected packages: (.*)", line):
-            self._file = ""
-            count = found[1].count(",") + 1
-            self._words = f"unpacking {count} package{'s' if count > 1 else ''}"
-
-    def text(self) -> str:
-        if not self._file:
-            return self._words
-        done = sum(path.stat().st_size for path in self._scratch.glob(f"pip-unpack-*/{self._file}"))
-        part = f"{done / 1e6:.0f} MB of {self._total}" if self._total else f"{done / 1e6:.0f} MB"
-        return f"{self._words}, {part}" if done else f"{self._words}, {self._total}"
+def activity(line: str) -> str:
+    """pip's action for the progress line, from one of its lines; empty where the line tells of none."""
+    if found := re.match(r"\s*Downloading (\S+?)(?:#\S*)?( \([\d.]+ \w+\))?$", line.rstrip()):
+        return f"downloading {found[1].rsplit('/', 1)[-1]}{found[2] or ''}"
+    if found := re.match(r"\s*(?:Collecting|Processing) (\S+)", line):
+        name = re.split(r"[\\/]", found[1])[-1]
+        return f"asking for {re.split(r'[=<>!~;-]', name)[0]}"
+    if found := re.match(r"\s*Installing collected packages: (.*)", line):
+        count = found[1].count(",") + 1
+        return f"unpacking {count} package{'s' if count > 1 else ''}"
+    return ""
 
 
 def explain_failure(lines: list[str], log: Path) -> PipError:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from core.doctor import devices, folders, machine, modes, software
+from core.doctor import devices, machine, modes, software
 from core.doctor.finding import Finding, Topic, answered
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform
@@ -22,9 +22,9 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
         (machine.MEMORY, machine.check_memory),
         (machine.LOOPBACK, machine.check_loopback),
         (machine.SLEEP, machine.check_sleep),
-        (folders.RUNS, lambda: folders.check_disk(runs_dir)),
-        (folders.WRITING, lambda: folders.check_writing(runs_dir)),
-        (folders.LEFTOVERS, lambda: folders.check_leftovers(runs_dir)),
+        (machine.RUNS, lambda: machine.check_disk(runs_dir)),
+        (machine.WRITING, lambda: machine.check_writing(runs_dir)),
+        (machine.LEFTOVERS, lambda: machine.check_leftovers(runs_dir)),
     ]
     if sys.platform == "win32":
         checks.append((machine.PAGE_FILE, machine.check_page_file))

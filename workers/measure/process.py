@@ -11,7 +11,7 @@ import psutil
 import torch
 from torch import nn
 
-from core.machine.devices.own_gpu import OwnGpu
+from core.machine.devices.gpu_list import OwnGpu
 
 # Another program that starts meanwhile on the same card would count as well.
 _MOST_CONTEXT: Final = 2 << 30

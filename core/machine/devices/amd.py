@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.machine.devices.device import Device, DeviceSample
-from core.machine.devices.gpu_driver import Found, GpuDriver
+from core.machine.devices.driver_thread import Found, GpuDriver
 from core.machine.devices.visible_amd import visible_amd_gpus
 
 _LIBRARY: Final = "libamd_smi.so"

@@ -1,4 +1,4 @@
-"""`GpuList`: the GPUs of all makers, each driver asked in a thread of its own."""
+"""`GpuList`: the GPUs of all makers, each driver asked in a thread of its own; `OwnGpu`: the GPU of this process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Final
 
 from core.machine.devices.amd import AMD, is_installed
 from core.machine.devices.device import Device
-from core.machine.devices.driver_thread import DriverThread
-from core.machine.devices.gpu_driver import Found, GpuDriver
+from core.machine.devices.driver_thread import DriverThread, Found, GpuDriver, GpuReader
 from core.machine.devices.nvml import NVIDIA
 
 _SLOW: Final = "The {maker} driver has not answered yet. Its GPUs appear when it does."
@@ -87,3 +86,22 @@ class GpuList:
     @property
     def threads(self) -> list[DriverThread[Found]]:
         return [look.thread for look in self._looks]
+
+
+class OwnGpu:
+    """Reads one GPU: the first that the variables of this process leave visible."""
+
+    def __init__(self, *, is_amd: bool) -> None:
+        driver = AMD if is_amd else NVIDIA
+        self._reader: GpuReader | None = None
+        try:
+            devices = driver.find().devices
+        except Exception:
+            return
+        first = next((device for device in devices if not device.hidden_by), None)
+        if first is not None:
+            self._reader = driver.reader(first, False)
+
+    def used_bytes(self) -> int | None:
+        """Its memory in use, by all processes; None where the driver does not say."""
+        return None if self._reader is None else self._reader.read().memory_used_bytes

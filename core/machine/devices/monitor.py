@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from core.machine.devices.cpu import HostReader, cpu_slots
 from core.machine.devices.device import Device, DeviceSample, HostSample
-from core.machine.devices.driver_thread import DriverThread
+from core.machine.devices.driver_thread import DriverThread, GpuDriver
 from core.machine.devices.gpu_counters import GpuCounters, ProcessUse, with_use
-from core.machine.devices.gpu_driver import GpuDriver
 from core.machine.devices.gpu_list import GpuList, drivers_here
 from core.machine.devices.pdh import ProcessGpuUse
 from core.machine.process_reading import descendants

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pynvml
 
 from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample
-from core.machine.devices.gpu_driver import Found, GpuDriver
+from core.machine.devices.driver_thread import Found, GpuDriver
 from core.machine.devices.visible import visible_gpus
 from core.machine.process_reading import program_name
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from installer.windows.build import make_installer
 from installer.windows.inputs import BuildError
-from installer.windows.nsis import make_installer
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("makensis") is None, reason="NSIS is not installed (makensis)"),

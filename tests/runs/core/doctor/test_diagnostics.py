@@ -14,7 +14,7 @@ from core.cli.entry import main
 from core.config import RunConfig
 from core.doctor import diagnostics
 from core.doctor.diagnostics import TAIL_BYTES, DiagnosticsFile, gather, write_zip
-from core.doctor.folders import WRITING, check_disk, check_writing
+from core.doctor.machine import WRITING, check_disk, check_writing
 from core.errors import PreflightError, UsageError
 from core.machine.platform import this_platform
 from core.run_folder.store import RunStore

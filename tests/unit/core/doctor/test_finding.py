@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.doctor import devices, folders, machine, software
+from core.doctor import devices, machine, software
 from core.doctor.finding import GROUPS, MODES, Finding, Topic, answered, merged
 from core.doctor.fixes import FixError, create_folder, end_all_leftovers, open_settings
 from core.doctor.quick import examine
@@ -39,8 +39,8 @@ def test_every_check_of_this_machine_answers(tmp_path: Path) -> None:
         (software.check_torch_build(Platform("linux", "2.13.0", "12.8", 2)), "ok", "CUDA 12.8"),
         (software.check_connections(WINDOWS_BAD_TORCH), "warn", "gloo"),
         (software.check_connections(Platform("linux", None, None, 2)), "not_tried", "not known"),
-        (folders.check_disk(Path(__file__)), "fail", "is a file"),
-        (folders.check_writing(Path(__file__)), "fail", "is a file"),
+        (machine.check_disk(Path(__file__)), "fail", "is a file"),
+        (machine.check_writing(Path(__file__)), "fail", "is a file"),
         (devices.check_build([CARD], "591.44", Platform("windows", "2.13.0+cu130", "13.0", 8)), "ok", "8.9"),
         (devices.check_build([CARD], "551.2", Platform("windows", "2.13.0+cu130", "13.0", 8)), "warn", "580"),
         (devices.check_build([CARD, OLD_CARD], "591.4", Platform("linux", "2.13.0", "13.0", 8)), "warn", "7.5"),
@@ -78,7 +78,7 @@ def test_a_machine_whose_page_file_is_small() -> None:
 
 
 def test_a_folder_that_is_not_there_yet_can_be_made(tmp_path: Path) -> None:
-    finding = folders.check_writing(tmp_path / "later")
+    finding = machine.check_writing(tmp_path / "later")
     assert (finding.level, finding.fix) == ("not_tried", "create_runs_folder")
     assert not (tmp_path / "later").exists()
 

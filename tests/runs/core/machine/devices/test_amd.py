@@ -75,7 +75,7 @@ def test_radeon_cards_are_listed_and_read(tmp_path: Path) -> None:
 
 
 def test_memory_in_use_is_that_of_the_card_which_the_process_sees(tmp_path: Path) -> None:
-    program = "from core.machine.devices.own_gpu import OwnGpu\nprint(OwnGpu(is_amd=True).used_bytes())"
+    program = "from core.machine.devices.gpu_list import OwnGpu\nprint(OwnGpu(is_amd=True).used_bytes())"
     seen = [
         python(["-c", program], environment(tmp_path / name, shown)).stdout
         for name, shown in [("one", recorded("radeon")), ("absent", {"init": {"error": 34}})]

@@ -51,7 +51,7 @@ SHOW_SAMPLE = "show([sample.as_dict() for sample in monitor.sample()])"
 
 
 def test_memory_in_use_is_that_of_the_card_which_the_process_sees() -> None:
-    program = "from core.machine.devices.own_gpu import OwnGpu\nprint(OwnGpu(is_amd=False).used_bytes())"
+    program = "from core.machine.devices.gpu_list import OwnGpu\nprint(OwnGpu(is_amd=False).used_bytes())"
     shown = {"CUDA_VISIBLE_DEVICES": "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1"}
     done = with_gpus("two_workstation", ["-c", program], env=shown)
     assert 0 < int(done.stdout) < 49140 << 20, done.stderr

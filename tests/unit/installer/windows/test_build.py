@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from installer.windows.nsis import SCRIPT, file_commands
+from installer.windows.build import SCRIPT, file_commands
 
 
 def test_each_file_is_listed_once_below_its_folder(tmp_path: Path) -> None:
