@@ -92,9 +92,9 @@ class SingleInstance(QObject):
         self.arrived.emit(arguments)
 
 
-def claim(runs_dir: Path, arguments: Sequence[str], folder: Path | None = None) -> SingleInstance | None:
+def claim(runs_dir: Path, arguments: Sequence[str]) -> SingleInstance | None:
     """Make this process the one window for a folder of runs; None if another one is and has taken the arguments."""
-    place = instance_place(runs_dir, folder)
+    place = instance_place(runs_dir)
     deadline = time.monotonic() + HAND_OVER_LIMIT_S
     while True:
         try:
@@ -150,9 +150,9 @@ def instance_folder() -> Path:
     return data_folder() / "open-windows"
 
 
-def instance_place(runs_dir: Path, folder: Path | None = None) -> Path:
+def instance_place(runs_dir: Path) -> Path:
     key = hashlib.sha256(os.path.normcase(runs_dir.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return (instance_folder() if folder is None else folder) / key
+    return instance_folder() / key
 
 
 def socket_name(place: Path) -> str:

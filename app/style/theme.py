@@ -1,11 +1,11 @@
-"""Style, colours and font of the application: the system's style where it fits, ours elsewhere; light and dark."""
+"""Style and colours of the application: the system's style where it fits, ours elsewhere; light and dark."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtGui import QColor, QFontDatabase, QPalette
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
 from app.style.control_style import ControlStyle
@@ -13,8 +13,6 @@ from app.style.tones import accent_text, blend, tone
 
 # Styles of the system that stay; they bring colours of their own.
 NATIVE_STYLES: Final = ("windows11", "macos")
-# The font of Windows 11, which Qt takes only for its own style there.
-_FAMILY: Final = "Segoe UI Variable Text"
 _ROLES: Final = QPalette.ColorRole
 # Light and dark.
 _COLOURS: Final[dict[QPalette.ColorRole, tuple[str, str]]] = {
@@ -60,13 +58,8 @@ class Theme(QObject):
         if not self._native:
             if not isinstance(application.style(), ControlStyle):
                 application.setStyle(ControlStyle())
-            _set_font(application)
             application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
             self.set_dark(application.styleHints().colorScheme() == Qt.ColorScheme.Dark)
-
-    @property
-    def chosen(self) -> str:
-        return self._chosen
 
     def choose(self, name: str) -> None:
         """Show one of `THEMES`; any other name means the system's."""
@@ -109,10 +102,3 @@ def _quietly_selected(palette: QPalette) -> QPalette:
         rows.setColor(group, _ROLES.Highlight, blend(text, ground, _SELECTED))
         rows.setColor(group, _ROLES.HighlightedText, text)
     return rows
-
-
-def _set_font(application: QApplication) -> None:
-    if _FAMILY in QFontDatabase.families():
-        font = application.font()
-        font.setFamily(_FAMILY)
-        application.setFont(font)

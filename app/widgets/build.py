@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase, QPalette
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -25,8 +24,8 @@ from PySide6.QtWidgets import (
 from app.style.icons import icon
 from app.widgets.steady import ComboBox
 
-# Left, top, right and bottom in pixels; None: the style's.
-Margins: TypeAlias = tuple[int, int, int, int] | None
+# Left, top, right and bottom in pixels.
+Margins: TypeAlias = tuple[int, int, int, int]
 # What a column or a row holds; None is a stretch.
 Part: TypeAlias = QWidget | QLayout | None
 NO_MARGINS: Final[Margins] = (0, 0, 0, 0)
@@ -56,14 +55,6 @@ def bold_label(text: str = "", buddy: QWidget | None = None) -> QLabel:
     label.setFont(font)
     if buddy is not None:
         label.setBuddy(buddy)
-    return label
-
-
-def heading(text: str) -> QLabel:
-    """A bold line of a user's own text, such as a run's name, which wraps."""
-    label = bold_label(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
     return label
 
 
@@ -119,7 +110,7 @@ def lay_column(
 ) -> QVBoxLayout:
     """Lay parts out from the top down; a part that is None is a stretch, and `grow` takes the room that is left.
 
-    `owner` is the widget that they fill, or None for a column within another layout. A spacing of -1 is the style's.
+    `owner` is the widget that they fill, or None for a column within another layout.
     """
     return _filled(QVBoxLayout() if owner is None else QVBoxLayout(owner), parts, spacing, margins, grow)
 
@@ -144,8 +135,7 @@ def label_grid(
 
 
 def _filled(box: B, parts: tuple[Part, ...], spacing: int, margins: Margins, grow: Part) -> B:
-    if margins is not None:
-        box.setContentsMargins(*margins)
+    box.setContentsMargins(*margins)
     box.setSpacing(spacing)
     for part in parts:
         if part is None:

@@ -60,9 +60,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def is_listening(runs_dir: Path, folder: Path) -> bool:
+def is_listening(runs_dir: Path) -> bool:
     client = QLocalSocket()
-    client.connectToServer(socket_name(instance_place(runs_dir, folder)))
+    client.connectToServer(socket_name(instance_place(runs_dir)))
     answers = client.waitForConnected(1000)
     client.abort()
     return answers
@@ -103,23 +103,23 @@ def test_a_second_start_brings_the_window_forward_and_shows_its_run(
     instance.close()
 
 
-def test_of_three_starts_at_once_one_window_opens(start: Start, folder: Path, runs_dir: Path) -> None:
+def test_of_three_starts_at_once_one_window_opens(start: Start, runs_dir: Path) -> None:
     programs = [start() for _ in range(3)]
     wait_for(lambda: sum(program.poll() is None for program in programs) == 1)
     assert sorted(program.poll() or 0 for program in programs) == [0, 0, 0]
-    wait_for(lambda: is_listening(runs_dir, folder))
+    wait_for(lambda: is_listening(runs_dir))
 
 
 def test_the_place_of_a_window_that_was_killed_is_free(
-    start: Start, first_window: First, folder: Path, runs_dir: Path, qtbot: QtBot
+    start: Start, first_window: First, runs_dir: Path, qtbot: QtBot
 ) -> None:
     assert qtbot
     killed = start()
-    wait_for(lambda: is_listening(runs_dir, folder))
+    wait_for(lambda: is_listening(runs_dir))
     killed.kill()
     killed.wait(LIMIT_S)
     first_window(runs_dir).close()
-    assert not is_listening(runs_dir, folder)
+    assert not is_listening(runs_dir)
 
 
 def test_another_folder_of_runs_has_a_window_of_its_own(
