@@ -12,12 +12,10 @@ from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
-    QFrame,
     QGridLayout,
     QLineEdit,
     QListWidget,
     QMenu,
-    QPlainTextEdit,
     QProgressBar,
     QPushButton,
     QRadioButton,
@@ -25,9 +23,6 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionSlider,
     QTabBar,
-    QTableWidget,
-    QTableWidgetItem,
-    QToolButton,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -219,49 +214,3 @@ def test_the_entry_that_is_pointed_at_is_quiet(theme: Theme, qtbot: QtBot, qapp:
     after = menu.grab().toImage()
     assert after != before and not near(after, tone(qapp.palette(), "accent"))
     menu.close()
-
-
-@pytest.mark.usefixtures("theme")
-def test_a_button_with_a_menu_has_room_for_its_sign(qtbot: QtBot) -> None:
-    widths = []
-    for has_menu in (False, True):
-        button = QToolButton(text="Cards")
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        if has_menu:
-            button.setMenu(QMenu(button))
-        painted(button, qtbot)
-        widths.append(button.sizeHint().width())
-    assert widths[0] < widths[1]
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_text_area_with_the_keyboard_has_the_line_of_a_field(
-    theme: Theme, qtbot: QtBot, qapp: QApplication, dark: bool
-) -> None:
-    theme.set_dark(dark)
-    area = QPlainTextEdit()
-    accent = tone(qapp.palette(), "accent")
-    assert not near(painted(area, qtbot), accent)
-    area.activateWindow()
-    area.setFocus()
-    qtbot.waitUntil(area.hasFocus)
-    assert near(area.grab().toImage(), accent)
-
-
-@pytest.mark.usefixtures("theme")
-def test_a_columns_title_stands_over_the_text_of_its_cells(qtbot: QtBot) -> None:
-    table = QTableWidget(1, 1)
-    table.setHorizontalHeaderLabels(["Device"])
-    table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-    table.setItem(0, 0, QTableWidgetItem("Device"))
-    table.setShowGrid(False)
-    table.setFrameShape(QFrame.Shape.NoFrame)
-    table.verticalHeader().hide()
-    image = painted(table, qtbot)
-    head, width = table.horizontalHeader().height(), table.columnWidth(0) - 4
-    left = []
-    for top, bottom in ((2, head - 3), (head + 2, head + table.rowHeight(0) - 2)):
-        ground = image.pixel(1, top)
-        left.append(next(x for x in range(1, width) if any(image.pixel(x, y) != ground for y in range(top, bottom))))
-    assert left[0] == left[1]
