@@ -140,8 +140,8 @@ def batch_file(run_dir: Path, log: Path, train: Sequence[str], asked: SlurmReque
             "else",
             f'  set -- train {shlex.join(train)}{devices} --run-dir "$run" "$@"',
             "fi",
-            # srun does not take the number of processor cores from the job since Slurm 22.05.
             f"python={shlex.quote(str(training_python().executable))}",
+            # srun does not take the number of processor cores from the job since Slurm 22.05.
             'srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --kill-on-bad-exit=1 "$python" -m rankdeck "$@" &',
             "job=$!",
             """trap '"$python" -m rankdeck stop "$run"' TERM""",
