@@ -24,7 +24,7 @@ class KeyValues:
         return 0 if self._keys is None else self._keys.shape[-2]
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds the next tokens' keys and values; returns all."""
+        """Add the next tokens' keys and values; return all."""
         if self._keys is None or self._values is None:
             self._keys, self._values = keys, values
         else:
@@ -62,7 +62,7 @@ def write_tokens(
     generator: torch.Generator,
     keep_on: Callable[[bool], bool] = lambda broken: not broken,
 ) -> Tensor:
-    """Continues `prompt`, shape (time,), by at most `count` tokens; returns both.
+    """Continue `prompt`, shape (time,), by at most `count` tokens; return both.
 
     Args:
         next_logits: The logits of the token after a text, shape (vocabulary,); the text grows by a token at each call.

@@ -181,7 +181,7 @@ def is_whole_drive(text: str) -> bool:
 
 
 def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> None:
-    """Raises `MissingPackageError` for a package that reading these files needs."""
+    """Raise `MissingPackageError` for a package that reading these files needs."""
     if is_hub(text):
         check_package()
     for path, file_format in files:
@@ -228,7 +228,7 @@ def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 
 
 
 def check_size(identity: DatasetIdentity, seq_len: int) -> None:
-    """Refuses a dataset without a sample to train on and one to hold out, if each byte is a token.
+    """Refuse a dataset without a sample to train on and one to hold out, if each byte is a token.
 
     Where the text can only be counted by reading it (packed files, tables) its ranks do so.
     """

@@ -198,7 +198,7 @@ def find_markup(beginning: str, name: str = "") -> str:
 
 
 def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
-    """Raises `DatasetError` for bytes of a file, packed or not, that are no text; says what they are if known."""
+    """Raise `DatasetError` for bytes of a file, packed or not, that are no text; say what they are if known."""
     if is_beginning:
         check_lfs_pointer(name, data)
     what, next_step = "a binary file (it holds NUL bytes)", "Choose a text file."
@@ -211,7 +211,7 @@ def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
 
 
 def check_table(name: str, form: Form, beginning: bytes) -> None:
-    """Refuses files that are no Parquet or Arrow table though their names say so, such as error pages."""
+    """Refuse files that are no Parquet or Arrow table though their names say so, such as error pages."""
     check_lfs_pointer(name, beginning)
     shown = " ".join(beginning[:_SHOWN_BYTES].decode("utf-8", "replace").split())
     if shown.isprintable() if form == "arrow" else not beginning.startswith(b"PAR"):

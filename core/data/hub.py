@@ -48,7 +48,7 @@ class HubName:
 
     @classmethod
     def parse(cls, text: str) -> HubName:
-        """Parses ``hf://…``; raises `DatasetError`."""
+        """Parse ``hf://…``; raise `DatasetError`."""
         found = _NAME.fullmatch(text.strip().removeprefix(HUB))
         if found is None:
             raise DatasetError(
@@ -68,7 +68,7 @@ def check_package() -> None:
 
 
 def check_download(name: HubName, options: Mapping[str, Any]) -> None:
-    """Refuses a dataset that is not on this machine and may not be downloaded."""
+    """Refuse a dataset that is not on this machine and may not be downloaded."""
     if cached_info(name) is None and options.get(ALLOW_DOWNLOAD) is not True:
         raise not_here(name)
 

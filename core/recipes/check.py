@@ -37,7 +37,7 @@ def check_by_recipe(
     resumes: bool = False,
     named: frozenset[str] = frozenset(),
 ) -> tuple[RunConfig, tuple[str, ...]]:
-    """Asks the recipe whether it can train with these settings. Blocks; may be called from any thread.
+    """Ask the recipe whether it can train with these settings. Blocks; may be called from any thread.
 
     Args:
         config: Complete with the recipe's defaults.
@@ -72,7 +72,7 @@ def check_by_recipe(
 def check_text_column(
     dataset: DatasetIdentity, config: RunConfig, limit_s: float = LIMIT_S
 ) -> tuple[str, tuple[str, ...]]:
-    """Looks at how a dataset is read, and at its text column. Blocks; may be called from any thread.
+    """Look at how a dataset is read, and at its text column. Blocks; may be called from any thread.
 
     Args:
         dataset: The run's; nothing is looked at unless its recipe reads text.

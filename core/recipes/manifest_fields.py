@@ -100,7 +100,7 @@ def _limits(where: str, table: Mapping[str, Any]) -> None:
 
 
 def known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuses a key that a table does not have, and names the nearest."""
+    """Refuse a key that a table does not have, and name the nearest."""
     known = list(known)
     for key in table:
         if key not in known:

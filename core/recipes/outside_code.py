@@ -65,7 +65,7 @@ class OutsideCode:
         return not named or named <= set(_known())
 
     def remember(self) -> None:
-        """Records that this person has started it. A disk that refuses costs the record: it is asked about again."""
+        """Record that this person has started it. A disk that refuses costs the record: it is asked about again."""
         known = _known()
         new = [key for key in self.keys if key not in known]
         if not new:
@@ -96,7 +96,7 @@ def outside_code(config: RunConfig) -> OutsideCode | None:
 
 
 def check_accepted(code: OutsideCode, accepted: bool) -> None:
-    """Raises `OutsideCodeError` for code that the user has not agreed to run."""
+    """Raise `OutsideCodeError` for code that the user has not agreed to run."""
     if accepted:
         return
     if code.in_run_folder:

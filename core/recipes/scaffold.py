@@ -92,7 +92,7 @@ def main(run: Run) -> None:  # on every rank: data, model, loss; the rest is the
 
 
 def new_recipe(name: str, folder: Path | None = None) -> Path:
-    """Makes a recipe's folder, whole or not at all, and returns it.
+    """Make a recipe's folder, whole or not at all, and return it.
 
     Args:
         name: Raises `UsageError` where it is taken or no recipe can have it.

@@ -75,19 +75,19 @@ class GradientAllReduce:
         return self._shared.buckets.sync_wait_s if self._shared else None
 
     def reduce(self, tensor: Tensor) -> None:
-        """Sums a tensor over the ranks, for measuring; shared memory leaves their mean."""
+        """Sum a tensor over the ranks, for measuring; shared memory leaves their mean."""
         if self._shared is not None:
             self._shared.buckets.all_reduce(tensor, last=True).wait()
         else:
             dist.all_reduce(tensor)
 
     def register(self, ddp: DistributedDataParallel) -> None:
-        """Registers itself as the module's communication hook; once, before its first backward pass."""
+        """Register as the module's communication hook; once, before its first backward pass."""
         if self._shared is not None:
             ddp.register_comm_hook(self._shared.buckets, all_reduce_bucket)
 
     def close(self) -> None:
-        """Ends the thread and releases the shared memory; a second call does nothing."""
+        """End the thread and release the shared memory; a second call does nothing."""
         if self._shared is not None:
             self._shared.close()
             self._shared = None
@@ -122,7 +122,7 @@ class _SharedMemory:
 
 
 def choose_all_reduce(group: dist.ProcessGroup, place: Place, wanted: str = "auto") -> GradientAllReduce:
-    """Decides how gradients travel. Every rank has to call it, with the same arguments but for the rank.
+    """Decide how gradients travel. Every rank has to call it, with the same arguments but for the rank.
 
     Args:
         group: A gloo group of all ranks over the CPU, for agreeing (`make_process_group`).
@@ -180,7 +180,7 @@ def _processes(group: dist.ProcessGroup, rank: int, ranks: int) -> list[identity
 
 
 def _check(group: dist.ProcessGroup, place: Place, shared: _SharedMemory) -> str:
-    """Compares sums with gloo's; empty where they are the same on all ranks, else the problem as far as it is known.
+    """Compare sums with gloo's; empty where they are the same on all ranks, else the problem as far as it is known.
 
     All ranks run the same collectives in the same order, whatever goes wrong in one of them: a failure is only noted,
     and the notes are summed, so that all ranks come to the same end.

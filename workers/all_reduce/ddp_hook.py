@@ -44,7 +44,7 @@ class CudaStaging:
         self._pinned = torch.empty(0, dtype=torch.uint8)
 
     def sum(self, tensor: Tensor, factor: float, ready: torch.cuda.Event) -> None:
-        """Replaces the tensor by the sum over all ranks of `factor` times theirs.
+        """Replace the tensor by the sum over all ranks of `factor` times theirs.
 
         The last copies back may still be under way on `stream` at return; record an event there, or wait for it.
 
@@ -105,7 +105,7 @@ class BucketAllReduce:
         self.sync_wait_s: float | None = None
 
     def all_reduce(self, tensor: Tensor, last: bool) -> torch.futures.Future[Tensor]:
-        """Averages one contiguous bucket in place; with the `last` of a step it waits for all of them.
+        """Average one contiguous bucket in place; with the `last` of a step it waits for all of them.
 
         Raises `PeerLostError` or `PeerSilentError` where another rank is gone.
         """
@@ -128,7 +128,7 @@ class BucketAllReduce:
         return job.future
 
     def close(self) -> None:
-        """Ends the thread; a wait for other ranks has to be ended before (`PeerWatch.close`)."""
+        """End the thread; a wait for other ranks has to be ended before (`PeerWatch.close`)."""
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join(JOIN_S)
@@ -150,13 +150,13 @@ class BucketAllReduce:
         self._jobs.put(job)
 
     def _note_ready(self, job: _Job) -> None:
-        """Notes that this rank has all its gradients: from here on it waits, for other ranks or for the transfer."""
+        """Note that this rank has all its gradients: from here on it waits, for other ranks or for the transfer."""
         if job.ready is not None:
             job.ready.synchronize()
         self._ready_at = time.perf_counter()
 
     def _await_all(self) -> None:
-        """Waits for the thread; bounded, because every wait for another rank is."""
+        """Wait for the thread; bounded, because every wait for another rank is."""
         with self._changed:
             while self._waiting:
                 self._changed.wait(1.0)
@@ -171,7 +171,7 @@ class BucketAllReduce:
                 self._changed.notify_all()
 
     def _work(self, job: _Job) -> None:
-        """Averages one bucket. An error is kept for the training thread; the future is fulfilled in any case."""
+        """Average one bucket. An error is kept for the training thread; the future is fulfilled in any case."""
         try:
             if self._failure is None:
                 self._average(job)

@@ -95,11 +95,11 @@ class InPlaceSum:
             self._buckets[place] = self._share(tensor) if together == _KNOWN else _Bucket(tensor)
 
     def forget(self) -> None:
-        """Releases all tensors; all ranks at the same time."""
+        """Release all tensors; all ranks at the same time."""
         self._buckets.clear()
 
     def _agree(self, number: int) -> int:
-        """Waits for all ranks; the number that all of them offer, else the least of what they know."""
+        """Wait for all ranks; the number that all of them offer, else the least of what they know."""
         self._rounds += 1
         self._header[self._rank * LINE_COUNTERS + Word.OFFERED] = (self._rounds << _STATE_BITS) | number
         for peer in range(self._ranks):

@@ -63,11 +63,11 @@ class PeerWatch:
         self._header[self._rank * LINE_COUNTERS + Word.STATE] = int(state)
 
     def close(self) -> None:
-        """Ends a wait in another thread of this rank."""
+        """End a wait in another thread of this rank."""
         self._closed = True
 
     def wait(self, peer: int, word: int, target: int) -> None:
-        """Returns once the peer's word has reached the target.
+        """Return once the peer's word has reached the target.
 
         Raises `PeerLostError` where the peer ended, failed or left before, `PeerSilentError` after `timeout_s`, and
         `AllReduceClosedError` after `close`.

@@ -93,7 +93,7 @@ class SharedAllReduce:
         arena.view(torch.uint8, start, size).zero_()  # so that no all-reduce waits for page faults
 
     def sum(self, tensor: Tensor, factor: float = 1.0) -> None:
-        """Replaces `tensor` by the sum over all ranks of `factor` times theirs; raises as `PeerWatch.wait`.
+        """Replace `tensor` by the sum over all ranks of `factor` times theirs; raise as `PeerWatch.wait`.
 
         Args:
             tensor: On the CPU; float32, float64, float16, bfloat16, int64 or int32. Others raise `TypeError`.
@@ -144,7 +144,7 @@ class _Steps(ABC):
 
     @abstractmethod
     def advance(self) -> None:
-        """Does one step of the oldest slice that is ready; waits when there is none."""
+        """Do one step of the oldest slice that is ready; wait when there is none."""
 
     def _view(self, number: int) -> tuple[Any, int]:
         start = number * self._per
@@ -155,7 +155,7 @@ class _Steps(ABC):
         return self._slots[rank][(self._first + number) % SLOTS]
 
     def _say(self, word: int, number: int) -> None:
-        """Publishes that this rank has done that step of that slice."""
+        """Publish that this rank has done that step of that slice."""
         # After the data, in program order: on x86-64 no core sees this store before those (module docstring). Counters
         # only grow, over all tensors, so a value is never taken for that of an earlier slice in the same slot.
         self._header[self._rank * LINE_COUNTERS + word] = self._first + number + 1
@@ -185,7 +185,7 @@ class _Pairs(_Steps):
     """Two ranks."""
 
     def advance(self) -> None:
-        """Adds what is there; else publishes; else waits."""
+        """Add what is there; else publish; else wait."""
         # The oldest slice first: finishing it frees a slot for which the other rank may be waiting.
         if self.finished < self.published and self._behind(Word.PUBLISHED, self.finished) < 0:
             self._add_other(self.finished)
@@ -223,7 +223,7 @@ class _Shards(_Steps):
     reduced = 0
 
     def advance(self) -> None:
-        """Gathers what is summed; else sums what is there; else publishes; else waits."""
+        """Gather what is summed; else sum what is there; else publish; else wait."""
         if self.finished < self.reduced and self._behind(Word.REDUCED, self.finished) < 0:
             self._gather(self.finished)
             self.finished += 1

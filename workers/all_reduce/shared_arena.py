@@ -52,7 +52,7 @@ def refusal(needed_bytes: int) -> str | None:
 
 
 def share(tensor: Tensor) -> str:
-    """Moves a CPU tensor's storage into shared memory; its address for `attach`, at most `ADDRESS_BYTES` of ASCII.
+    """Move a CPU tensor's storage into shared memory; its address for `attach`, at most `ADDRESS_BYTES` of ASCII.
 
     Views of the tensor stay valid: DDP's buckets, parameters' gradients. torch does the moving, as for
     `torch.multiprocessing`. Raises `ShareError` where it cannot be moved; it is then as it was.
@@ -180,7 +180,7 @@ class SharedArena:
         return arena
 
     def seal(self) -> None:
-        """Lets no further process attach; to be called once all have."""
+        """Let no further process attach; to be called once all have."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -190,7 +190,7 @@ class SharedArena:
         return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=place)
 
     def close(self) -> None:
-        """Releases it; what tensors still show of it goes with the last of them."""
+        """Release it; what tensors still show of it goes with the last of them."""
         self.seal()
         with suppress(BufferError):  # a tensor still shows a part
             self.header.release()
@@ -198,7 +198,7 @@ class SharedArena:
 
 
 def join_arena(group: dist.ProcessGroup, rank: int, size_bytes: int) -> SharedArena:
-    """Makes memory in rank 0 and attaches all the others; every rank of `group`, over the CPU, has to call this.
+    """Make memory in rank 0 and attach all the others; every rank of `group`, over the CPU, has to call this.
 
     Only tensors travel, nothing is unpickled. Raises `ArenaError` on all ranks where it did not work on one.
     """

@@ -85,7 +85,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
-    """Puts a model's tokenizer into a folder, converted to ``tokenizer.json`` where it is of an older form."""
+    """Put a model's tokenizer into a folder, converted to ``tokenizer.json`` where it is of an older form."""
     for name in TOKENIZER_FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
@@ -111,7 +111,7 @@ def tokens_in(folder: Path) -> Tokens:
 
 
 def _convert(model: Path, folder: Path) -> None:
-    """Makes a ``tokenizer.json`` of an older model's files by transformers."""
+    """Make a ``tokenizer.json`` of an older model's files by transformers."""
     try:
         from transformers import AutoTokenizer
 

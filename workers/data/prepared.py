@@ -17,7 +17,7 @@ from core.protocol.messages import DataReady
 
 
 def give_back_spare_memory() -> None:
-    """Returns free pages of glibc's heaps to the system.
+    """Return free pages of glibc's heaps to the system.
 
     A CPU rank keeps what it frees, since each step asks for it again (docs/decisions/0025). Making tokens leaves 220
     MiB for a megabyte of text in the heaps of threads that are idle from then on.
@@ -54,7 +54,7 @@ def prepare(
     key: Mapping[str, Any],
     is_whole: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> DataReady:
-    """Builds the folder, or finds it built from the same ingredients.
+    """Build the folder, or find it built from the same ingredients.
 
     Args:
         folder: The run's data folder.
@@ -85,7 +85,7 @@ def prepare(
 
 
 def _check_same(before: Mapping[str, Any], made: PreparedData) -> None:
-    """Refuses data that another version reads differently: checkpoints count its samples."""
+    """Refuse data that another version reads differently: checkpoints count its samples."""
     was = (before["samples"], *(before["info"].get(name) for name in _COMPARED))
     now = (made.samples, *(made.info.get(name) for name in _COMPARED))
     if was != now:

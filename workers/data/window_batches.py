@@ -44,7 +44,7 @@ class WindowBatches:
 
 
 def spread(indices: Indices, samples: int) -> Indices:
-    """Renumbers the samples so that neighbours in number are far apart in the text.
+    """Renumber the samples so that neighbours in number are far apart in the text.
 
     A chunk of the ledger is a run of neighbouring numbers; unspread, training would walk from one kind of text to the
     next. Stepping by the golden ratio's share visits every sample once, evenly spread.

@@ -29,7 +29,7 @@ class Windows:
 
 
 def cut_windows(tokens: int, seq_len: int, val_fraction: float, train_tokens: int | None = None) -> Windows:
-    """Cuts tokens into windows; raises `DatasetError` where they do not make one to train on and one to measure with.
+    """Cut tokens into windows; raise `DatasetError` where they do not make one to train on and one to measure with.
 
     Args:
         tokens: All tokens.

@@ -33,7 +33,7 @@ _GRACE_S: Final = 1.5
 
 
 def tie_to_host(host_pid: int) -> None:
-    """Asks the kernel to kill this process when its parent ends, on Linux; raises if that has ended already.
+    """Ask the kernel to kill this process when its parent ends, on Linux; raise if that has ended already.
 
     Elsewhere the host's Job Object and the socket do this work. `host_pid` is 0 where there is none to check against.
     """
@@ -72,12 +72,12 @@ class HostConnection:
         self._reader.start()
 
     def send_bytes(self, data: bytes) -> None:
-        """Writes whole lines; blocks while the host does not read. Raises `OSError` where the connection is closed."""
+        """Write whole lines; block while the host does not read. Raises `OSError` where the connection is closed."""
         with self._sending:
             self._socket.sendall(data)
 
     def expect_close(self) -> None:
-        """Lets the host close the connection from now on without this process ending for it."""
+        """Let the host close the connection from now on without this process ending for it."""
         self._closing = True
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class HostConnection:
             self._end_process(cause)
 
     def _end_process(self, cause: str) -> None:
-        """Gives the main thread a moment to end by itself, then ends the process in any state."""
+        """Give the main thread a moment to end by itself, then end the process in any state."""
         threading.Event().wait(_GRACE_S)
         if self._closing:
             return

@@ -47,12 +47,12 @@ class Inbox:
         self.orders: deque[Merge] = deque()
 
     def poll(self) -> None:
-        """Notes all messages that have come, without waiting."""
+        """Note all messages that have come, without waiting."""
         while not self._messages.empty():  # this thread alone takes out
             self._note(self._messages.get())
 
     def wait(self, timeout_s: float) -> None:
-        """Waits for a message, or until the time is over, and notes it."""
+        """Wait for a message, or until the time is over, and note it."""
         try:
             self._note(self._messages.get(timeout=timeout_s))
         except queue.Empty:

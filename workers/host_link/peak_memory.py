@@ -33,7 +33,7 @@ def peak_rss_bytes() -> int:
 
 
 def restart_peak() -> None:
-    """Lets `peak_rss_bytes` count from now on, where the system can do that."""
+    """Let `peak_rss_bytes` count from now on, where the system can do that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # a kernel may forbid it
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

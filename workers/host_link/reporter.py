@@ -30,7 +30,7 @@ _MAX_TEXT: Final = 100_000
 
 class LineSender(Protocol):
     def send_bytes(self, data: bytes) -> None:
-        """Writes whole lines; may block, raises OSError when the other end is gone."""
+        """Write whole lines; may block, raise OSError when the other end is gone."""
 
 
 class Reporter:
@@ -55,7 +55,7 @@ class Reporter:
         self._thread.start()
 
     def log(self, step: int, /, **scalars: Any) -> None:
-        """Queues one `step` line; None leaves a name out. Takes about a microsecond and never blocks.
+        """Queue one `step` line; None leaves a name out. Takes about a microsecond and never blocks.
 
         A number in an array, a tensor's or NumPy's, is read in the sender's thread.
         """
@@ -65,7 +65,7 @@ class Reporter:
         self._append((step, time.time(), scalars))
 
     def event(self, name: str, /, **fields: Any) -> None:
-        """Queues one line of another kind (`eval`, `sample`, `chunk_complete`, `alert`, …); never dropped."""
+        """Queue one line of another kind (`eval`, `sample`, `chunk_complete`, `alert`, …); never dropped."""
         self._append(self._line(time.time(), name, fields))
         self._wake.set()
 
@@ -74,7 +74,7 @@ class Reporter:
         self._wake.set()
 
     def close(self, last: Bye | RankFailed | None = None, timeout_s: float = 5.0) -> bool:
-        """Sends the queue, then `last`, and ends the thread; True when all was handed to the system in time."""
+        """Send the queue, then `last`, and end the thread; True when all was handed to the system in time."""
         if isinstance(last, Bye):
             last = Bye(last.step, self.dropped)
         if last is not None:

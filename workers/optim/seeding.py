@@ -29,7 +29,7 @@ def capture(device: torch.device) -> tuple[dict[str, torch.Tensor], dict[str, An
 
 
 def restore(tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any], device: torch.device) -> None:
-    """Restores what `capture` gave; the device's generator only where the kind of device is the same."""
+    """Restore what `capture` gave; the device's generator only where the kind of device is the same."""
     version, gauss = values["python"]
     random.setstate((version, tuple(tensors["rng.python"].tolist()), gauss))
     position, has_gauss, cached = values["numpy"]
@@ -42,7 +42,7 @@ def restore(tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any], devi
 
 @contextmanager
 def untouched(device: torch.device) -> Iterator[None]:
-    """Restores all generators behind the block."""
+    """Restore all generators behind the block."""
     before = Generators(device)
     try:
         yield

@@ -15,7 +15,7 @@ from workers.host_link.failures import explain_as_error
 
 
 def answer(work: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, defects: bool = True) -> None:
-    """Answers the request in the file that the command line names last.
+    """Answer the request in the file that the command line names last.
 
     Args:
         work: Gets the request and its file's folder; returns the answer.

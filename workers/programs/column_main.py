@@ -18,7 +18,7 @@ _DOWNLOADED: Final = (
 
 
 def check_column(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
-    """Answers with notes on how it is read; refuses data that cannot be trained on."""
+    """Answer with notes on how it is read; refuse data that cannot be trained on."""
     dataset, options = asked["config"]["dataset_file"], asked["config"]["options"]
     limit = BadRowLimit.parse(options.get(MAX_BAD_ROWS))
     corpus = look_at_what_is_here(dataset, options, asked["config"]["data_files"])

@@ -13,7 +13,7 @@ STEPS: Final = 20
 
 
 def learn(device: str) -> float:
-    """Fits y = 2 x on a device; returns by what factor the error fell."""
+    """Fit y = 2 x on a device; return by what factor the error fell."""
     import torch
 
     torch.manual_seed(0)
@@ -30,7 +30,7 @@ def learn(device: str) -> float:
 
 
 def main() -> int:
-    """Prints what works; an exception names what does not."""
+    """Print what works; an exception names what does not."""
     import_module("core.host.host")
     import_module("workers.programs.rank_main")
     import torch

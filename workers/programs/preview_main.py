@@ -95,7 +95,7 @@ def look(
 
 
 def _over_the_limit(limit: BadRowLimit, counts: RowCounts, *, is_all: bool) -> list[str]:
-    """Refuses data with too many bad rows; of data that was read in part, says that training would refuse it so far."""
+    """Refuse data with too many bad rows; of data that was read in part, say that training would refuse it so far."""
     try:
         limit.check(counts)
     except DatasetError as error:

@@ -38,7 +38,7 @@ _USAGE: Final = 2
 
 
 def main() -> int:
-    """Runs one rank; returns 0, or 1 when it failed, or 2 when the person's input is at fault."""
+    """Run one rank; return 0, or 1 when it failed, or 2 when the person's input is at fault."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the host, which then stops the ranks in order
     try:
         context = RankContext.from_env(os.environ)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def set_up_torch() -> None:
-    """Imports what every rank needs of PyTorch and sets its threads; uses no GPU yet."""
+    """Import what every rank needs of PyTorch and set its threads; use no GPU yet."""
     import torch
 
     torch.optim.SGD([torch.zeros(1)])  # the first optimizer imports torch's compiler: most of a second, better now

@@ -52,7 +52,7 @@ def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any] | None = None) -> StagedFile:
-    """Writes a file and waits until it is on the disk. The same tensors and values make the same bytes.
+    """Write a file and wait until it is on the disk. The same tensors and values make the same bytes.
 
     Written by hand because the safetensors package orders metadata at random and copies every tensor; read by the
     package. `values` are JSON values.

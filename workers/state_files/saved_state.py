@@ -50,7 +50,7 @@ class SavedState:
         return self._weights.names()
 
     def check_names(self, own: Iterable[str]) -> None:
-        """Raises `StateFileError` where these are not the names of the saved weights."""
+        """Raise `StateFileError` where these are not the names of the saved weights."""
         odd = sorted(set(own) ^ set(self.weight_names()))
         if odd:
             raise _other_model(self.folder, f"only one of the two has {odd[0]}")
@@ -187,7 +187,7 @@ def _merged_values(all_values: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def load_weights(tensors: dict[str, Tensor], model: nn.Module, source: Path) -> None:
-    """Puts weights into a model; raises `StateFileError` where they fit another one."""
+    """Put weights into a model; raise `StateFileError` where they fit another one."""
     try:
         with torch.no_grad():
             model.load_state_dict(tensors)

@@ -74,7 +74,7 @@ class Strategy(ABC):
         return 1 if self.synchronised else self.place.world_size
 
     def setup(self) -> None:
-        """Connects the ranks."""
+        """Connect the ranks."""
         return
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Strategy(ABC):
         return [model]
 
     def recall(self, counters: Mapping[str, Any]) -> None:
-        """Takes what an earlier attempt decided by measuring, before `replicate`."""
+        """Take what an earlier attempt decided by measuring, before `replicate`."""
         del counters
 
     def counters(self) -> dict[str, Any]:
@@ -109,5 +109,5 @@ class Strategy(ABC):
         return 0
 
     def total(self, values: Sequence[float]) -> list[float]:
-        """Sums over the replica group's ranks, in double precision."""
+        """Sum over the replica group's ranks, in double precision."""
         return list(values)

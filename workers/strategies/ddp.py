@@ -53,7 +53,7 @@ class DdpStrategy(Strategy):
         self._flags = make_process_group(self.place)
 
     def close(self) -> None:
-        """Leaves the process groups, and the shared memory before them."""
+        """Leave the process groups, and the shared memory before them."""
         if self._all_reduce is not None:
             self._all_reduce.close()
         if dist.is_initialized():
@@ -86,7 +86,7 @@ class DdpStrategy(Strategy):
         return replica
 
     def agree(self, flag: int) -> int:
-        """Starts an all_reduce(MAX) of this step's flag and returns the outcome of the step before.
+        """Start an all_reduce(MAX) of this step's flag and return the outcome of the step before.
 
         It runs beside the next step, so it costs no waiting; every rank reads it at the same boundary.
         """

@@ -58,11 +58,11 @@ class FsdpStrategy(DdpStrategy):
         self._offload = wanted and place.device.type != "cpu"
 
     def setup(self) -> None:
-        """Connects the ranks; offloaded tensors are all-reduced on the CPU (overflow flags, norms)."""
+        """Connect the ranks; offloaded tensors are all-reduced on the CPU (overflow flags, norms)."""
         self._flags = make_process_group(self.place, cpu_tensors=self._offload)
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        """Shards `model` in place, block by block, so that no more than one block is whole on the device at a time.
+        """Shard `model` in place, block by block, so that no more than one block is whole on the device at a time.
 
         Raises `NotShardableError` where a parameter has no dimension to cut along.
         """
@@ -168,7 +168,7 @@ class FsdpReplica(Replica):
                     target.copy_(whole)
 
     def _let_go(self) -> None:
-        """Frees whole weights that an evaluation left behind."""
+        """Free whole weights that an evaluation left behind."""
         for module in self.model.modules():
             if isinstance(module, FSDPModule):
                 module.reshard()

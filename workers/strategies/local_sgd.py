@@ -45,7 +45,7 @@ class LocalSgdStrategy(IndependentStrategy):
         self._ballots = make_process_group(self.place, flags_timeout_s=ROUND_LIMIT_S)
 
     def close(self) -> None:
-        """Leaves the process groups; with a ballot still out that would wait for it, so then the process just ends."""
+        """Leave the process groups; with a ballot still out that would wait for it, so then the process just ends."""
         if dist.is_initialized() and (self._open is None or self._open[1].is_completed()):
             dist.destroy_process_group()
 
@@ -59,7 +59,7 @@ class LocalSgdStrategy(IndependentStrategy):
         return LocalSgdReplica(self.place, outer, model, optimizer, optimization, precision)
 
     def cast(self, row: Sequence[int]) -> None:
-        """Puts this rank's row into the next ballot without waiting for it; `count` gives what came of it."""
+        """Put this rank's row into the next ballot without waiting for it; `count` gives what came of it."""
         table = torch.zeros(self.place.world_size, len(row), dtype=torch.int64)
         table[self.place.rank] = torch.tensor(list(row), dtype=torch.int64)
         work = dist.all_reduce(table, group=self._ballots, async_op=True)

@@ -63,13 +63,13 @@ class OuterOptimizer:
         return bool(torch.stack([check.to(checks[0].device) for check in checks]).all())
 
     def start(self) -> None:
-        """Begins the next round at the current weights, alike on all ranks."""
+        """Begin the next round at the current weights, alike on all ranks."""
         if self._rule.method != AVERAGE:
             self._base = {name: _outer_copy(p) for name, p in self._parameters.items()}
             self._momentum = {name: torch.zeros_like(base) for name, base in self._base.items()}
 
     def synchronise(self, share: float, *, plain: bool = False) -> None:
-        """Makes one round; afterwards all ranks hold the same weights.
+        """Make one round; afterwards all ranks hold the same weights.
 
         Args:
             share: This rank's weight in the mean; the shares add up to 1. At 0 its weights may be anything.
@@ -117,7 +117,7 @@ class OuterOptimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Loads what `tensors` gave; nothing where it is not whole, or of other weights."""
+        """Load what `tensors` gave; nothing where it is not whole, or of other weights."""
         names = [prefix + name for prefix in (BASE, MOMENTUM) for name in self._parameters]
         whole = self._rule.method != AVERAGE and all(name in tensors for name in names)
         self._base, self._momentum = (

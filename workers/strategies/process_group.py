@@ -29,7 +29,7 @@ class RendezvousError(RankdeckError):
 def make_process_group(
     place: RankPlace, flags_timeout_s: float | None = None, *, cpu_tensors: bool = False
 ) -> dist.ProcessGroup:
-    """Joins the default process group and makes a second one for flags and sums on the CPU; raises `RendezvousError`.
+    """Join the default process group and make a second one for flags and sums on the CPU; raise `RendezvousError`.
 
     Args:
         place: This rank's.
@@ -100,7 +100,7 @@ def _make_gloo(nic: str, group: Any, _options: object = None) -> Any:
 
 
 def _filter_known_warnings() -> None:
-    """Filters two warnings that torch 2.13 gives at each call of collectives that it will rename, and at an import."""
+    """Filter two warnings that torch 2.13 gives at each call of collectives that it will rename, and at an import."""
     warnings.filterwarnings(
         "ignore", message=".*(all_gather_into_tensor|reduce_scatter_tensor).*", category=FutureWarning
     )

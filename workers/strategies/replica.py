@@ -84,12 +84,12 @@ class Replica:
         return nullcontext()
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """Adds the gradient of `loss`, a tensor without dimensions."""
+        """Add the gradient of `loss`, a tensor without dimensions."""
         del last
         torch.autograd.backward(self._precision.scaler.scale(loss))
 
     def update(self, may_step: MayStep = always) -> Tensor:
-        """Clips, updates the weights where `may_step` allows it, and drops the gradients.
+        """Clip, update the weights where `may_step` allows it, and drop the gradients.
 
         Args:
             may_step: Asked with the norm before the optimizer moves; the same answer on every rank of the group.
@@ -136,13 +136,13 @@ class Replica:
         return norm
 
     def leave_out(self) -> None:
-        """Skips this step's gradient. The loss scale stays: it is not what went wrong."""
+        """Skip this step's gradient. The loss scale stays: it is not what went wrong."""
         scaler = self._precision.scaler
         if scaler.is_enabled():
             scaler.update(scaler.get_scale())  # makes it forget that this step's gradient is unscaled already
 
     def clip_grad_norm(self, limit: float) -> Tensor:
-        """Shortens the gradient to `limit` (0 only measures); its norm before."""
+        """Shorten the gradient to `limit` (0 only measures); its norm before."""
         return nn.utils.clip_grad_norm_(self._parameters, limit if limit > 0 else float("inf"), foreach=True)
 
     def warm_up(self, loss: Tensor) -> None:
@@ -175,7 +175,7 @@ class Replica:
         return tensors
 
     def load(self, saved: SavedState) -> None:
-        """Loads a checkpoint's weights and optimizer state, whichever mode and number of ranks wrote it."""
+        """Load a checkpoint's weights and optimizer state, whichever mode and number of ranks wrote it."""
         saved.load_model(self.model)
         groups = saved.optimizer_groups(self.optimizer, self._optimization)
         state = {number: saved.optimizer_state(number) for number in saved.optimizer_numbers()}

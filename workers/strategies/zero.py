@@ -34,7 +34,7 @@ class ZeroStrategy(DdpStrategy):
 
 class ZeroReplica(DdpReplica):
     def load(self, saved: SavedState) -> None:
-        """Loads as every mode; then moves Adam's counts of steps back to the GPU, where its fused kernel reads them.
+        """Load as every mode; then move Adam's counts of steps back to the GPU, where its fused kernel reads them.
 
         torch 2.13's `ZeroRedundancyOptimizer.load_state_dict` moves all tensors without dimensions to the CPU.
         """

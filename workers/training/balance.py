@@ -101,7 +101,7 @@ class LoadBalance:
         self._rest = 0
 
     def restore(self, shares: object) -> bool:
-        """Takes up saved shares; False when they are for other ranks or another batch."""
+        """Take up saved shares; False when they are for other ranks or another batch."""
         if not isinstance(shares, list) or len(shares) != self._ranks or sum(shares) != self._global:
             return False
         self.shares = tuple(int(share) for share in shares)
@@ -115,7 +115,7 @@ class LoadBalance:
         return step in (_FIRST_AFTER, 2 * _FIRST_AFTER) or step % _EVERY == 0
 
     def again(self, own_speed: float, passes: int) -> Sharing | None:
-        """Decides again from real steps; None where the shares stay. All ranks of the replica group call it together.
+        """Decide again from real steps; None where the shares stay. All ranks of the replica group call it together.
 
         Args:
             own_speed: Samples a second of this rank since the last decision.
@@ -223,7 +223,7 @@ class BatchShares:
         self._measured_from = 0
 
     def begin(self, counters: Mapping[str, Any], step: int, one_pass: Callable[[], None]) -> None:
-        """Restores saved shares, or measures speeds where they are for other ranks or another batch.
+        """Restore saved shares, or measure speeds where they are for other ranks or another batch.
 
         `one_pass` makes a forward and backward pass of one micro-batch, without side effects and without other ranks.
         """
@@ -242,7 +242,7 @@ class BatchShares:
         return self._times.forward(len(micro.indices) if micro.weight else 0)
 
     def boundary(self, step: int) -> None:
-        """Checks now and then, after a step, whether other shares would be faster."""
+        """Check now and then, after a step, whether other shares would be faster."""
         if step < self._measured_from:
             self._times.forget()
         elif self._balance.is_due(step):

@@ -212,7 +212,7 @@ class GroupBatches:
         return replace(batch, micro_batches=micro_batches)
 
     def skip(self, batch: StepBatch, step: int) -> None:
-        """Notes that nothing of the last batch went into the weights; every rank of the replica group calls it."""
+        """Note that nothing of the last batch went into the weights; every rank of the replica group calls it."""
         self.progress.samples_seen -= batch.global_samples
         self._skipped.append(SkippedBatch(batch.epoch, step, sample_ranges(batch.indices)))
 
@@ -227,7 +227,7 @@ class GroupBatches:
         return Position(step, self.progress.samples_seen, list(self._uncommitted), partial, list(self._skipped))
 
     def committed(self, checkpoint: int) -> None:
-        """Leaves out of further positions what that checkpoint holds."""
+        """Leave out of further positions what that checkpoint holds."""
         named = self._named_in.pop(checkpoint, None)
         if named is not None:
             chunks_done, step = named
@@ -237,7 +237,7 @@ class GroupBatches:
             self._named_in = {n: at for n, at in self._named_in.items() if n > checkpoint}
 
     def _ensure_chunk(self) -> float:
-        """Claims the next chunk if none is at hand; returns the seconds waited for the host."""
+        """Claim the next chunk if none is at hand; return the seconds waited for the host."""
         if self._exhausted or self._chunk is not None:
             return 0.0
         began = time.perf_counter()  # the monotonic clock of Python 3.12 and older has ticks of 16 ms on Windows

@@ -45,14 +45,14 @@ class Boundary:
     # before a step
 
     def before_first_step(self) -> bool:
-        """Repeats the local SGD round that a stop or a kill left undone; True when the run is to stop here again."""
+        """Repeat the local SGD round that a stop or a kill left undone; True when the run is to stop here again."""
         self._previous = self._session.step
         return self._round_stops()
 
     # after a step
 
     def after_step(self) -> bool:
-        """Does everything between two steps; True when the run is to stop here."""
+        """Do everything between two steps; True when the run is to stop here."""
         step, config = self._session.step, self._session.config
         self._read_inbox()
         # A round comes first, so that what is evaluated and saved at its step is what all ranks share.
@@ -95,7 +95,7 @@ class Boundary:
     # after the last step
 
     def last_rounds(self) -> bool:
-        """Takes part in rounds until no rank has steps left (True) or the host wants a stop (False)."""
+        """Take part in rounds until no rank has steps left (True) or the host wants a stop (False)."""
         rounds = self._local_sgd
         while rounds is not None and not rounds.over:
             self._read_inbox()
@@ -108,7 +108,7 @@ class Boundary:
         return True
 
     def finish(self, finished: bool) -> None:
-        """Evaluates if the work is done, takes the last checkpoint, and serves the host until it lets this rank go."""
+        """Evaluate if the work is done, take the last checkpoint, and serve the host until it lets this rank go."""
         self._strategy.settle()
         if finished:
             self._validation.take(self._session.step, final=True)
@@ -122,7 +122,7 @@ class Boundary:
         self._serve()
 
     def _serve(self) -> None:
-        """Commits again and merges, as the host asks, until it lets this rank go."""
+        """Commit again and merge, as the host asks, until it lets this rank go."""
         inbox = self._session.inbox
         while not inbox.finish:
             inbox.wait(0.5)
@@ -143,12 +143,12 @@ class Boundary:
     # rounds of local SGD
 
     def _round_stops(self) -> bool:
-        """Takes part in a round where one is due; True when the run is to stop instead."""
+        """Take part in a round where one is due; True when the run is to stop instead."""
         rounds = self._local_sgd
         return rounds is not None and rounds.due(self._session.step) and not self._synchronise()
 
     def _synchronise(self) -> bool:
-        """Makes one round, unless a rank was told to stop (False)."""
+        """Make one round, unless a rank was told to stop (False)."""
         rounds, step = self._local_sgd, self._session.step
         assert rounds is not None
         done = rounds.synchronise(

@@ -40,7 +40,7 @@ def rank_file(rank: int) -> str:
 
 
 def take_part(strategy: Strategy, replica: Replica, step: int, counters: Mapping[str, Any]) -> Part:
-    """Copies this rank's part out of the live objects; `counters` are JSON values."""
+    """Copy this rank's part out of the live objects; `counters` are JSON values."""
     files: dict[str, TensorsAndValues] = {}
     for part in replica.parts():
         values = {**part.values, "pieces": described} if (described := describe(part.tensors)) else part.values
@@ -51,7 +51,7 @@ def take_part(strategy: Strategy, replica: Replica, step: int, counters: Mapping
 
 
 def write_part(folder: Path, part: Part) -> list[StagedFile]:
-    """Writes, syncs and hashes the files of a part."""
+    """Write, sync and hash the files of a part."""
     staged = [safetensors_files.write(folder / name, *contents) for name, contents in part.files.items()]
     reach("before_staged", part.step)
     return staged
@@ -63,7 +63,7 @@ def saved_counters(folder: Path) -> dict[str, Any]:
 
 
 def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = "") -> dict[str, Any]:
-    """Loads a checkpoint; raises `StateFileError` if it is damaged or of another model or optimizer.
+    """Load a checkpoint; raise `StateFileError` if it is damaged or of another model or optimizer.
 
     Random generators continue where as many ranks train in as many replica groups as before; else their state means
     nothing here.

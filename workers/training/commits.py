@@ -71,11 +71,11 @@ class Commits:
         return time.monotonic() - self._last_s >= every_s
 
     def reset_age(self) -> None:
-        """Counts from now on, because a commit was voted for."""
+        """Count from now on, because a commit was voted for."""
         self._last_s = time.monotonic()
 
     def begin(self, request: CommitRequest, *, join: bool = False) -> int:
-        """Asks for a checkpoint and stages this rank's part of it in the background.
+        """Ask for a checkpoint and stage this rank's part of it in the background.
 
         Returns `BUSY` when the one before is still being made, or `KEPT`. `join`: begins none, only takes part in one.
         """
@@ -111,7 +111,7 @@ class Commits:
         return begun
 
     def leave_out(self, step: int, round_: int, *, alone: bool) -> None:
-        """Takes no part in a checkpoint, as this rank has diverged.
+        """Take no part in a checkpoint, as this rank has diverged.
 
         `alone`: other ranks may be making one and wait for this one's part; ranks in step all leave it out.
         """
@@ -122,7 +122,7 @@ class Commits:
             self._inbox.wait_for(CommitTo)
 
     def wait_written(self) -> None:
-        """Waits for the part that is being written; raises what went wrong there that is not the disk's fault."""
+        """Wait for the part that is being written; raise what went wrong there that is not the disk's fault."""
         if self._writer is not None:
             self._writer.join()
             self._writer = None

@@ -35,7 +35,7 @@ class DivergenceWatch:
         return self._verdict[1]
 
     def alert(self, step: int, *, finite: bool) -> None:
-        """Reports that a checkpoint is left out: once, until one is good again."""
+        """Report that a checkpoint is left out: once, until one is good again."""
         if finite or self._alerted:
             self._alerted = not finite
             return
@@ -56,7 +56,7 @@ class DivergenceWatch:
         )
 
     def after_round(self, step: int, round_: int, left_out: Sequence[int]) -> None:
-        """Raises the alert of a local SGD round that left out ranks whose weights are not finite."""
+        """Raise the alert of a local SGD round that left out ranks whose weights are not finite."""
         rank, world = self._strategy.place.rank, self._strategy.place.world_size
         skipped = len(left_out) == world
         if rank not in left_out or (skipped and rank != 0):

@@ -86,7 +86,7 @@ class Evaluation:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """Moves tensors, and tuples, lists and dicts of them, to `device`; other values stay."""
+    """Move tensors, and tuples, lists and dicts of them, to `device`; other values stay."""
     if isinstance(batch, Tensor):
         return batch if device.type == "cpu" else batch.pin_memory().to(device, non_blocking=True)
     if isinstance(batch, dict):

@@ -42,7 +42,7 @@ class Horizon:
         return rule.lr(schedule.place(self._session.step), schedule.length, peak)
 
     def report_goal(self) -> None:
-        """Reports how near the goal is, and the steps that the run will have made by then at the pace so far."""
+        """Report how near the goal is, and the steps that the run will have made by then at the pace so far."""
         progress = None if self._goal is None else self._goal.progress()
         if progress is None or self._strategy.place.rank != 0 or not self._batches.between_chunks:
             return
@@ -59,7 +59,7 @@ class Horizon:
         }
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Continues a saved schedule and goal at the session's step."""
+        """Continue a saved schedule and goal at the session's step."""
         if (schedule := saved_schedule(counters.get("schedule"))) is not None:
             self._schedule = schedule.resumed(self._schedule, self._session.step, self._optimization.lr_curve)
         if self._goal is not None and counters.get("goal"):

@@ -48,7 +48,7 @@ class MemoryGuard:
         self._short, self.is_short_here = (), False
 
     def note(self, error: Exception) -> None:
-        """Notes that memory ran out; raises every other error again.
+        """Note that memory ran out; raise every other error again.
 
         Raises `MemoryShortError` where other ranks already wait for what this one does not have.
         """
@@ -59,7 +59,7 @@ class MemoryGuard:
         self.is_short_here = True
 
     def give_back(self) -> None:
-        """Frees memory, once nothing refers to the failed pass's tensors."""
+        """Free memory, once nothing refers to the failed pass's tensors."""
         gc.collect()  # exceptions and frames refer to each other
         if self._strategy.place.device.type == "cuda":
             torch.cuda.empty_cache()

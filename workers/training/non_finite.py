@@ -40,7 +40,7 @@ class LateNumber:
         self._copied: Any = event() if on_gpu else None
 
     def put(self, value: Tensor) -> None:
-        """Copies a number from the device without waiting; the one before must have been read."""
+        """Copy a number from the device without waiting; the one before must have been read."""
         self._value.copy_(value, non_blocking=True)
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(value.device))
@@ -117,12 +117,12 @@ class NonFiniteGuard:
         return False
 
     def look_later(self, batch: StepBatch, grad_norm: Tensor) -> None:
-        """Takes the norm of a step whose update leaves itself out if it is not finite. After `settle`."""
+        """Take the norm of a step whose update leaves itself out if it is not finite. After `settle`."""
         self._norm.put(grad_norm)
         self._unread = _Unread(self._session.step, batch, self._losses)
 
     def settle(self) -> None:
-        """Reads the norm of the step before, if it is unread, and reports a batch that was left out."""
+        """Read the norm of the step before, if it is unread, and report a batch that was left out."""
         unread, self._unread = self._unread, None
         if unread is None or math.isfinite(self._norm.read()):
             return

@@ -80,7 +80,7 @@ class RankCheckpoints:
         return self._session.step - since >= every
 
     def take(self, reason: str, *, surely: bool = False, wait: bool = False, join: bool = False) -> None:
-        """Takes a checkpoint; one that would not be good is left out, unless the run ends here (`surely`).
+        """Take a checkpoint; one that would not be good is left out, unless the run ends here (`surely`).
 
         `wait`: until the one before is written, rather than take none.
         """
@@ -119,7 +119,7 @@ class RankCheckpoints:
         return last.step == step and last.val_loss == self._validation.loss_at(step)
 
     def note_same_weights(self) -> None:
-        """Notes that all ranks hold the same weights, after a round of local SGD."""
+        """Note that all ranks hold the same weights, after a round of local SGD."""
         self._same_weights_at = self._batches.progress.chunks_done
 
     def note_committed(self) -> None:
@@ -127,7 +127,7 @@ class RankCheckpoints:
             self._batches.committed(self._session.inbox.committed.pop(0))
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Continues from counters that `taken_up` adapted to this attempt's ranks."""
+        """Continue from counters that `taken_up` adapted to this attempt's ranks."""
         self._session.step = self.divergence.last_good = int(counters["step"])
         self._batches.progress = saved_progress(counters)
         self._same_weights_at = self._batches.progress.chunks_done - int(counters.get("chunks_alone", 0))

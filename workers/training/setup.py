@@ -60,7 +60,7 @@ class TrainingSetup:
 
 
 def set_up(session: Session, task: Task) -> TrainingSetup:
-    """Puts a task's model on its device and behind the session's mode, once the data is ready; every rank calls it."""
+    """Put a task's model on its device and behind the session's mode, once the data is ready; every rank calls it."""
     strategy, config = session.strategy, session.config
     device, is_first = strategy.place.device, strategy.place.rank == 0
     begin_training(task.model)
@@ -82,7 +82,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
 
 
 def _report_model(reporter: Reporter, model: nn.Module) -> None:
-    """Reports a whole model's size, and parts of it in evaluation mode."""
+    """Report a whole model's size, and parts of it in evaluation mode."""
     sizes = [(p.numel(), p.numel() * p.element_size(), p.requires_grad) for p in model.parameters()]
     reporter.event(
         "model",

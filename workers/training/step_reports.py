@@ -63,7 +63,7 @@ class BadSteps:
         self._alerted = False
 
     def note(self, step: int, norm: Tensor) -> Literal["alert", "hopeless"] | None:
-        """Counts a step, bad if its norm isn't finite; "alert" once after 25 in a row, "hopeless" after 50."""
+        """Count a step, bad if its norm isn't finite; "alert" once after 25 in a row, "hopeless" after 50."""
         if not self._enabled:
             return None
         self._in_a_row = torch.where(torch.isfinite(norm), 0, self._in_a_row + 1)
@@ -92,7 +92,7 @@ class StepReports:
         self._skipped = BadSteps(setup.device, enabled=setup.precision.scaler.is_enabled())
 
     def step(self, step: Step) -> None:
-        """Reports a step; raises `OverflowingError` where every gradient has overflowed for too long."""
+        """Report a step; raise `OverflowingError` where every gradient has overflowed for too long."""
         batch, time_s = step.batch, step.time_s
         if self._device.type == "cuda" and step.number == self._session.first_step:
             torch.cuda.synchronize(self._device)  # else the first steps' times are those of queueing only

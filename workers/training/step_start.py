@@ -25,7 +25,7 @@ class StepStart:
         return bool(self._buffers)
 
     def keep(self) -> None:
-        """Copies everything.
+        """Copy everything.
 
         All buffers: a change cannot be seen, since kernels (batch normalisation's) don't bump versions.
         """
@@ -33,11 +33,11 @@ class StepStart:
         self._generators.keep()
 
     def restore_buffers(self) -> None:
-        """Restores the buffers of a batch that is left out; the generators move on, as after any other batch."""
+        """Restore the buffers of a batch that is left out; the generators move on, as after any other batch."""
         _copy(self._buffers, self._copies)
 
     def restore(self) -> None:
-        """Restores everything for a step that is done again."""
+        """Restore everything for a step that is done again."""
         self.restore_buffers()
         self._generators.restore()
 

@@ -72,7 +72,7 @@ class Goal(Protocol):
         """What has been counted so far."""
 
     def restore(self, counters: Mapping[str, float]) -> None:
-        """Counts on from what `counters` gave."""
+        """Count on from what `counters` gave."""
 
 
 @dataclass(frozen=True, slots=True)

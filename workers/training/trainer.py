@@ -55,7 +55,7 @@ class Trainer:
         self._loading_s = 0.0
 
     def fit(self) -> None:
-        """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""
+        """Train from the newest checkpoint until done or stopped, and stay until the host lets this rank go."""
         self._warm_up.run()
         self._replica.sync_wait_s()  # what the warm-up has waited does not count
         self._resume()
@@ -130,7 +130,7 @@ class Trainer:
         return norm
 
     def _forward_backward(self, batch: StepBatch) -> dict[str, Tensor]:
-        """Leaves the gradient of the whole batch in the weights; means of the metrics over this rank's share."""
+        """Leave the gradient of the whole batch in the weights; means of the metrics over this rank's share."""
         self._guard.begin_step()
         self._memory.begin_step()
         totals: dict[str, Tensor] = {}
@@ -165,7 +165,7 @@ class Trainer:
         return returned.metrics
 
     def _is_wanted(self, batch: StepBatch) -> bool:
-        """Lets the recipe make what the step needs; False when it wants no update."""
+        """Let the recipe make what the step needs; False when it wants no update."""
         if self._task.before_step is None:
             return True
         with torch.no_grad(), self._precision.forward():
@@ -182,7 +182,7 @@ class Trainer:
         return dict(costs), costs["sync_wait_s"]
 
     def _resume(self) -> None:
-        """Loads weights, optimizer, generators and counters; at the start of a run only the seed is set."""
+        """Load weights, optimizer, generators and counters; at the start of a run only the seed is set."""
         session, setup, start = self._session, self._setup, self._session.start
         rank, folder = setup.strategy.place.rank, session.resume_folder
         seeding.seed_everything(fresh_seed(session.config.seed, rank, start.step if start else 0))

@@ -13,7 +13,7 @@ from torch import nn
 
 
 def begin_training(model: nn.Module) -> None:
-    """Calls `train()` on a model that is in evaluation mode, and on each trained part that `from_pretrained` has made.
+    """Call `train()` on a model that is in evaluation mode, and on each trained part that `from_pretrained` has made.
 
     All other flags stay: a layer that the recipe has put into evaluation mode is frozen on purpose.
     """
@@ -37,7 +37,7 @@ def evaluating_parts(model: nn.Module) -> list[str]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Puts all of a model into evaluation mode, and restores each module's flag afterwards."""
+    """Put all of a model into evaluation mode, and restore each module's flag afterwards."""
     flags = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

@@ -44,7 +44,7 @@ class Sampling:
         session.keep_sampling = self._keep_on
 
     def take(self, step: int, *, final: bool) -> None:
-        """Has the model write, and reports it, once a step and within the time for it; the `final` sample always."""
+        """Have the model write, and report it, once a step and within the time for it; the `final` sample always."""
         is_ours = self._strategy.place.rank == 0 or self._strategy.forward_is_collective
         if self._setup.task.sample is None or not is_ours or self._taken_at == step:
             return
@@ -130,7 +130,7 @@ class Validation:
         return Evaluation.of(self._setup.task, self._session, self._setup.precision)
 
     def take(self, step: int, *, final: bool = False) -> None:
-        """Measures the validation loss and samples a text (the `final` one always), once a step."""
+        """Measure the validation loss and sample a text (the `final` one always), once a step."""
         evaluation = self.evaluation
         if evaluation is None:
             return

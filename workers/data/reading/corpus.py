@@ -114,7 +114,7 @@ class Corpus:
 def open_corpus(
     dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None, rule: str = AUTO
 ) -> Corpus:
-    """Looks at a dataset: its files, their layouts and columns. Reads the start of each file.
+    """Look at a dataset: its files, their layouts and columns. Reads the start of each file.
 
     Args:
         dataset: As `--dataset-file` names it.
@@ -239,7 +239,7 @@ def _sampled(source: Source) -> Columns:
 
 
 def _check_json_text(looked: Sequence[_Looked], wanted: str) -> None:
-    """Refuses JSON without rows where it is all there is."""
+    """Refuse JSON without rows where it is all there is."""
     if wanted != WHOLE and looked and all(file.source.layout.markup == JSON for file in looked):
         raise DatasetError(
             f"{looked[0].source.name} holds no rows: neither JSON objects one after the other nor an array of them.",
@@ -282,7 +282,7 @@ def _with_columns(
 
 
 def _no_rows(looked: Sequence[_Looked]) -> Choice:
-    """Refuses tables without rows; damaged ones are left to the reader."""
+    """Refuse tables without rows; damaged ones are left to the reader."""
     if all(_is_empty(file.source) for file in looked):
         raise DatasetError(
             f"{looked[0].source.name} has no rows.", "Choose data with text in it.", title="The dataset is empty"

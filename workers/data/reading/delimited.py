@@ -298,12 +298,12 @@ class _Records:
         return Bad("broken", f"line {self.line} (a quote that is not closed)")
 
     def _back(self) -> None:
-        """Returns all lines of the record but the first."""
+        """Return all lines of the record but the first."""
         self._again.extendleft(reversed(self._record[1:]))
         del self._record[1:]
 
     def _learn(self, cells: Sequence[str]) -> None:
-        """Learns the cells' types from good records."""
+        """Learn the cells' types from good records."""
         if self._last_number is not None and self._records > 1:
             number = _integer(cells[0]) if cells else None
             self._last_number = number if number is not None and number > self._last_number else None

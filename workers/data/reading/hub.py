@@ -68,7 +68,7 @@ def size_text(name: HubName) -> str:
 
 
 def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = None) -> dict[str, Any]:
-    """Runs this module as a program; its last line is JSON."""
+    """Run this module as a program; its last line is JSON."""
     quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", **(_OFFLINE if offline else {})}
     arguments = [what, name.repo, name.config, name.split, name.revision]
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -147,7 +147,7 @@ def _split(scanner: _Scanner) -> Iterator[Any]:
 
 
 def _skip(scanner: _Scanner) -> None:
-    """Skips a value; an array one element at a time."""
+    """Skip a value; an array one element at a time."""
     if scanner.peek() == "[":
         for _ in _elements(scanner):
             continue
@@ -176,7 +176,7 @@ class _Scanner:
                 return ""
 
     def take(self, character: str) -> None:
-        """Skips this character, which must come next."""
+        """Skip this character, which must come next."""
         if self.peek() != character:
             raise BrokenJsonError(f"{character} is missing")
         self._at += 1
@@ -197,7 +197,7 @@ class _Scanner:
             size *= 2
 
     def find_row(self) -> bool:
-        """Skips to the next object that begins a line or follows a comma; False for none."""
+        """Skip to the next object that begins a line or follows a comma; False for none."""
         self._at += 1
         while True:
             found = _NEXT_ROW.search(self._buffer, max(0, self._at - 1))

@@ -154,7 +154,7 @@ def _begun_character(tail: bytes) -> int:
 
 
 def _count_lines(piece: bytes, name: str, lines_before: int, counts: RowCounts) -> None:
-    """Counts lines as rows, and those that are not UTF-8 as bad; `lines_before` are those of earlier files."""
+    """Count lines as rows, and those that are not UTF-8 as bad; `lines_before` are those of earlier files."""
     lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
     try:
         piece.decode("utf-8")

@@ -163,7 +163,7 @@ class BadRowLimit:
         )
 
     def check(self, counts: RowCounts) -> None:
-        """Raises `DatasetError` for data with more bad rows."""
+        """Raise `DatasetError` for data with more bad rows."""
         allowed = self.rows if self.share is None else self.share * counts.rows
         if allowed is None or counts.damaged <= allowed:
             return

@@ -41,7 +41,7 @@ def tokenizer_in(folder: Path, kind: str) -> TokenizerSpec:
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int, path: Path, special_tokens: Sequence[str] = ()) -> None:
-    """Learns merges from the texts and writes them to `path`, in the form of the `tokenizers` package."""
+    """Learn merges from the texts and write them to `path`, in the form of the `tokenizers` package."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     bpe: Any = Tokenizer(models.BPE())

@@ -34,13 +34,13 @@ _REMOVED: Final = ".removed"
 
 
 def mark_used(index: Path) -> None:
-    """Makes the index as young as the tokens' last use."""
+    """Make the index as young as the tokens' last use."""
     with contextlib.suppress(OSError):  # a cache that is read only is never cleared either
         os.utime(index)
 
 
 def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> None:
-    """Removes folders whose tokens were not used for some days, by the age of the file `index` in them.
+    """Remove folders whose tokens were not used for some days, by the age of the file `index` in them.
 
     Under Windows a folder that a process has mapped cannot be renamed, and stays; elsewhere the process keeps what it
     has mapped.
@@ -207,7 +207,7 @@ def _make(corpus: Corpus, tokenizer: TokenizerSpec, folder: Path, progress: Prog
 
 
 def _check_space(corpus: Corpus, folder: Path, item_bytes: int) -> None:
-    """Raises `PreflightError` where the tokens will not fit on the disk, by the files' sizes."""
+    """Raise `PreflightError` where the tokens will not fit on the disk, by the files' sizes."""
     # Words of several bytes become a token of two: about half the text's size. Packed text is three times its file.
     per_byte = 1.0 if item_bytes == 1 else item_bytes / 3
     needed = sum(per_byte * source.size_bytes * (3 if source.packing else 1) for source in corpus.sources)

@@ -31,7 +31,7 @@ Progress = Callable[[str], None]
 
 
 def write_tokens(corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress) -> tuple[int, int, RowCounts]:
-    """Writes the ids and each document's end; returns the numbers of tokens and documents, and the rows.
+    """Write the ids and each document's end; return the numbers of tokens and documents, and the rows.
 
     Raises `DatasetError` for a file that cannot be read, `PreflightError` for the disk.
     """

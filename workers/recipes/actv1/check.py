@@ -7,7 +7,7 @@ from workers.recipes.actv1.options import Options
 
 
 def check(request: Request) -> list[str]:
-    """Refuses what cannot be trained; gives notes for the user."""
+    """Refuse what cannot be trained; give notes for the user."""
     o = read_options(request, Options)
     check_heads(o.n_embd, o.n_head, even=True)
     if o.tokenizer == "bpe":

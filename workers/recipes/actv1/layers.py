@@ -75,7 +75,7 @@ def init_linear(weight: Tensor) -> None:
 
 
 def _turned(x: Tensor, turns: Tensor) -> Tensor:
-    """Turns pairs of features, the first half of a head with the second; shape (batch, heads, time, head_width)."""
+    """Turn pairs of features, the first half of a head with the second; shape (batch, heads, time, head_width)."""
     cos, sin = turns.to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

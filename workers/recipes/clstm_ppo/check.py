@@ -15,7 +15,7 @@ from workers.recipes.clstm_ppo.trading import Market, open_files
 
 
 def check(request: Request) -> Checked:
-    """Refuses what cannot be trained; gives notes, and sizes that are adapted to the batch."""
+    """Refuse what cannot be trained; give notes, and sizes that are adapted to the batch."""
     options = read_options(request, Options)
     notes: list[str] = []
     market: Market | None = None
@@ -39,7 +39,7 @@ def check(request: Request) -> Checked:
 
 
 def fit(request: Request, batch: int) -> Checked:
-    """Fits the chunk and block sizes to a global batch where they are at their defaults."""
+    """Fit the chunk and block sizes to a global batch where they are at their defaults."""
     config, passes = request.config, read_options(request, Options).passes
     asked = (config.dataset_chunk_size, config.samples_per_block)
     sizes = fitted_sizes(*asked, passes * batch, request.at_default)

@@ -104,7 +104,7 @@ class Player:
     reward_scale: float
 
     def round(self, stage: Stage, steps: int, length: int, epoch: int, chunk: int, columns: Sequence[int]) -> Played:
-        """Plays a round; it depends on the policy, the run's seed, `epoch`, `chunk` and each column, and nothing else.
+        """Play a round; it depends on the policy, the run's seed, `epoch`, `chunk` and each column, and nothing else.
 
         Args:
             stage: The environments.
@@ -160,7 +160,7 @@ class Player:
     def episodes(
         self, stage: Stage, numbers: Sequence[int], limit: int, sampled: bool, total: Callable[[float], float] | None
     ) -> list[Episode]:
-        """Plays one episode for each number; the same number is the same episode for the same policy.
+        """Play one episode for each number; the same number is the same episode for the same policy.
 
         Args:
             stage: The environments.

@@ -61,7 +61,7 @@ class _Row:
 
 
 def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFile:
-    """Reads a table of prices in text, with or without a header, perhaps packed with gzip; raises `ConfigError`.
+    """Read a table of prices in text, with or without a header, perhaps packed with gzip; raise `ConfigError`.
 
     Args:
         path: The file.
@@ -217,7 +217,7 @@ def _in_order(rows: list[_Row]) -> list[_Row]:
 
 
 def _leave_out_repeated_times(rows: list[_Row]) -> Iterator[int]:
-    """Uses the first of two rows at one time; yields the lines of the others."""
+    """Use the first of two rows at one time; yield the lines of the others."""
     seen: set[float] = set()
     for row in rows:
         if row.time is None or row.price is None:

@@ -37,7 +37,7 @@ class EpisodeGoal:
         self.played = 0.0
 
     def add(self, episodes: float, ranks: float) -> None:
-        """Counts a round's episodes, over all ranks, including ones that the round's end cuts off."""
+        """Count a round's episodes, over all ranks, including ones that the round's end cuts off."""
         self.played += episodes / ranks
 
     def is_reached(self) -> bool:
@@ -83,7 +83,7 @@ class Rounds:
     _over: bool = False
 
     def before_step(self, step: StepSamples) -> bool:
-        """Plays the episodes that the step needs; False when the policy has moved far enough in this round."""
+        """Play the episodes that the step needs; False when the policy has moved far enough in this round."""
         chunk = (step.epoch, int(step.batch[0]) // self.grid.chunk)
         begins = chunk != self._chunk
         if begins:
@@ -116,7 +116,7 @@ class Rounds:
         return made
 
     def note_movement(self, kl: Tensor, samples: int) -> None:
-        """Notes the policy's movement in a micro-batch of the current step."""
+        """Note the policy's movement in a micro-batch of the current step."""
         self._moved.append((kl, samples))
 
     def _play(self, chunk: tuple[int, int], columns: Sequence[int]) -> tuple[Played, Floats]:
@@ -144,7 +144,7 @@ class Rounds:
             }
 
     def _come_to(self, played: tuple[Played, Floats] | None) -> tuple[float, float]:
-        """Sums the round over all ranks: the charts' figures, and mean and spread of the advantages."""
+        """Sum the round over all ranks: the charts' figures, and mean and spread of the advantages."""
         sums = [0.0] * 10
         if played is not None:
             round_, gained = played

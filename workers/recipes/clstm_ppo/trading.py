@@ -22,7 +22,7 @@ _PRICES: Final = "prices.npy"
 
 
 def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options) -> tuple[list[PriceFile], Market]:
-    """Reads the price files that `dataset_file` names and makes the market of them; raises `ConfigError`."""
+    """Read the price files that `dataset_file` names and make the market of them; raise `ConfigError`."""
     if named.strip() == NO_FILE:
         raise ConfigError(
             "dataset_file",
@@ -46,7 +46,7 @@ def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options
 
 
 def save_market(folder: Path, market: Market) -> dict[str, Any]:
-    """Saves a market for `load_market`; returns what belongs to it."""
+    """Save a market for `load_market`; return what belongs to it."""
     np.save(folder / _PRICES, market.prices)
     return {
         name: [[stretch.first, stretch.past, stretch.usual] for stretch in part]
@@ -90,7 +90,7 @@ class Market:
 
 
 def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Market:
-    """Cuts files of prices into training and held-out parts, by time; raises `ConfigError` where one has no stretch.
+    """Cut files of prices into training and held-out parts, by time; raise `ConfigError` where one has no stretch.
 
     Args:
         files: In any order; an episode never crosses from one to the next.
@@ -144,7 +144,7 @@ class Trading:
         self._position, self._trades, self._wealth = 0, 0, 1.0
 
     def reset(self, *, seed: int | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begins an episode at a random place; a long stretch is chosen more often."""
+        """Begin an episode at a random place; a long stretch is chosen more often."""
         if seed is not None:
             self._generator = np.random.default_rng(seed)
         window = self._options.window
@@ -157,7 +157,7 @@ class Trading:
         return self._observation(), {}
 
     def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Takes a position, pays for the change, and waits for the next price."""
+        """Take a position, pay for the change, and wait for the next price."""
         position = int(action) - (1 if self._options.allow_short else 0)
         change = abs(position - self._position)
         move = self._market.prices[self._at + 1] / self._market.prices[self._at] - 1

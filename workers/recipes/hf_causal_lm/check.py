@@ -31,7 +31,7 @@ _HIGH_LR = {"full": 2e-4, "lora": 2e-3}
 
 
 def check(request: Request) -> list[str] | Checked:
-    """Refuses what cannot be trained; samples are no longer than a pretrained model's own."""
+    """Refuse what cannot be trained; samples are no longer than a pretrained model's own."""
     config = request.config
     options = read_options(request, Options)
     shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
@@ -55,7 +55,7 @@ def check(request: Request) -> list[str] | Checked:
 def check_model(
     model: str, seq_len: int, options: Options, lr: float = 0.0, *, shards_weights: bool = False
 ) -> list[str]:
-    """Refuses what cannot be trained (`ConfigError`, `MissingPackageError`); returns notes for the user.
+    """Refuse what cannot be trained (`ConfigError`, `MissingPackageError`); return notes for the user.
 
     `shards_weights`: each device holds a part of the weights only.
     """

@@ -21,7 +21,7 @@ _DTYPES: Final = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.f
 
 
 def export_folder(given: Export, described: Path) -> None:
-    """Fills `given.target`; `described` is the folder with `config.json` and tokenizer that the run keeps."""
+    """Fill `given.target`; `described` is the folder with `config.json` and tokenizer that the run keeps."""
     be_quiet(allow_download=False)
     if not (described / CONFIG).is_file():
         raise ConfigError(
@@ -56,7 +56,7 @@ def _dtype(given: Export, described: Path) -> torch.dtype:
 
 
 def _round(model: nn.Module, dtype: torch.dtype) -> None:
-    """Converts a model's weights; raises `ConfigError` where one is too large for the type."""
+    """Convert a model's weights; raise `ConfigError` where one is too large for the type."""
     finite = [bool(torch.isfinite(tensor).all()) for tensor in model.parameters()]
     model.to(dtype)
     after = (bool(torch.isfinite(tensor).all()) for tensor in model.parameters())
@@ -65,7 +65,7 @@ def _round(model: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _take_weights(model: nn.Module, weights: Path) -> None:
-    """Copies the file's tensors into the model; names that share a tensor are written once."""
+    """Copy the file's tensors into the model; names that share a tensor are written once."""
     own = model.state_dict(keep_vars=True)
     taken: set[int] = set()
     with safe_open(weights, framework="pt") as file:

@@ -67,7 +67,7 @@ class ModelFolder:
 
 
 def open_folder(folder: Path) -> ModelFolder:
-    """Reads a model folder; raises `ConfigError` where it holds no model that can be trained here."""
+    """Read a model folder; raise `ConfigError` where it holds no model that can be trained here."""
     for path in (path for pattern in ("*.json", "*.safetensors") for path in folder.glob(pattern)):
         check_lfs_pointer(path, field="model")
     config = _read_config(folder)
@@ -91,7 +91,7 @@ def largest_token(tokenizer: Path) -> int:
 
 
 def check_tokenizer_fits(tokenizer: Path, model: ModelFolder) -> None:
-    """Refuses a tokenizer with more tokens than the model has embeddings for."""
+    """Refuse a tokenizer with more tokens than the model has embeddings for."""
     highest, rows = largest_token(tokenizer), model.embedding_rows
     if rows is not None and highest >= rows:
         raise ConfigError(

@@ -24,7 +24,7 @@ _SWIGLU: Final = 32
 
 
 def be_quiet(allow_download: bool) -> None:
-    """Turns off the libraries' progress bars and, unless downloads were allowed, their use of the network."""
+    """Turn off the libraries' progress bars and, unless downloads were allowed, their use of the network."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if not allow_download:
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -150,7 +150,7 @@ def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
 
 
 def checkpointed(model: nn.Module) -> None:
-    """Turns gradient checkpointing on; raises `ConfigError` where the architecture has none."""
+    """Turn gradient checkpointing on; raise `ConfigError` where the architecture has none."""
     made: Any = model
     try:
         if hasattr(made, "activation_checkpointing_enable"):  # its name since transformers 5

@@ -62,7 +62,7 @@ def size_text(size_bytes: int) -> str:
 
 @contextmanager
 def _explained(source: Source) -> Iterator[None]:
-    """Raises the package's errors (no network, no such model, no permission, a full disk) as `ConfigError`."""
+    """Raise the package's errors (no network, no such model, no permission, a full disk) as `ConfigError`."""
     try:
         yield
     except Exception as error:

@@ -29,7 +29,7 @@ _LEARN_BYTES: Final = 64 << 20
 
 
 def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
-    """Puts the tokenizer's files into `folder` and opens it there; `model` is None for a model from scratch."""
+    """Put the tokenizer's files into `folder` and open it there; `model` is None for a model from scratch."""
     folder.mkdir(parents=True, exist_ok=True)
     options = read_options(data, Options)
     named = options.tokenizer_file or ""
@@ -53,7 +53,7 @@ def tokens_in(folder: Path) -> Tokens:
 
 
 def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
-    """Learns a byte-level BPE from texts and writes the files of a Hugging Face tokenizer."""
+    """Learn a byte-level BPE from texts and write the files of a Hugging Face tokenizer."""
     train_bpe(texts, vocab_size, folder / TOKENIZER, [LEARNED_END])
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -68,7 +68,7 @@ def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Raises a tokenizer's error as this recipe's."""
+    """Raise a tokenizer's error as this recipe's."""
     try:
         yield
     except TokenizerError as error:

@@ -127,7 +127,7 @@ def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
 
 @contextmanager
 def _resumable(of_earlier_attempt: Path | None) -> Iterator[None]:
-    """Rewords the loss of a model for a run that was started before: another one cannot be chosen for it."""
+    """Reword the loss of a model for a run that was started before: another one cannot be chosen for it."""
     try:
         yield
     except ConfigError as error:

@@ -7,7 +7,7 @@ from workers.recipes.minigpt.options import Options
 
 
 def check(request: Request) -> list[str]:
-    """Refuses what cannot be trained; has no notes."""
+    """Refuse what cannot be trained; has no notes."""
     o = read_options(request, Options)
     check_heads(o.n_embd, o.n_head)
     if o.tokenizer == "bpe":

@@ -96,7 +96,7 @@ class MiniGPT(nn.Module):
         return F.linear(self.norm(x), self.tokens.weight)
 
     def writer(self) -> Callable[[Tensor], Tensor]:
-        """Gives the logits of the token after a text, shape (time,), that grows by a token at each call.
+        """Give the logits of the token after a text, shape (time,), that grows by a token at each call.
 
         Each call is one pass over the new token alone, until the text is longer than the model looks back: from there
         on every token of the window has another position at each step, so nothing can be kept.

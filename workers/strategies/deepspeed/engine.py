@@ -55,7 +55,7 @@ def import_deepspeed(place: RankPlace) -> Any:
 
 
 def _name_gpu_for_deepspeed(device: torch.device) -> None:
-    """Sets the two variables by which DeepSpeed finds a rank's GPU as it reads them.
+    """Set the two variables by which DeepSpeed finds a rank's GPU as it reads them.
 
     A rank sees one GPU, named by UUID. DeepSpeed 0.19.8 takes each name in `CUDA_VISIBLE_DEVICES` for one of NVML's
     numbers (`CUDA_Accelerator._get_nvml_gpu_id`), and `LOCAL_RANK` for the number of the device (`zero.Init`). CUDA
@@ -123,7 +123,7 @@ def make_engine(
 
 
 def _check_config(settings: Mapping[str, Any], deepspeed: Any, written: str) -> None:
-    """Lets DeepSpeed read the configuration by itself, so that its refusal is known to be about the configuration."""
+    """Let DeepSpeed read the configuration by itself, so that its refusal is known to be about the configuration."""
     from pydantic import ValidationError  # DeepSpeed's own dependency
 
     try:
@@ -148,7 +148,7 @@ def _refused(deepspeed: Any, written: str, names: tuple[str, ...], what: str) ->
 
 
 def _limit_waiting(engine: Any, timeout_s: float) -> None:
-    """Sets the collective timeout in DeepSpeed's own process groups, which it makes with torch's 10 or 30 minutes."""
+    """Set the collective timeout in DeepSpeed's own process groups, which it makes with torch's 10 or 30 minutes."""
     names = ("data_parallel_group", "seq_data_parallel_group", "expert_data_parallel_group")
     groups = [getattr(engine, name, None) for name in names]
     for group in groups:
@@ -157,7 +157,7 @@ def _limit_waiting(engine: Any, timeout_s: float) -> None:
 
 
 def forget_gradients(engine: Any) -> None:
-    """Drops gradients that were added up and are not to be used.
+    """Drop gradients that were added up and are not to be used.
 
     `zero_grad` does that for gradients that hang on parameters; those that stages 2 and 3 have summed up already are
     dropped as DeepSpeed itself does when it skips a step.

@@ -44,30 +44,30 @@ class Shards(ABC):
 
     @abstractmethod
     def set_weight(self, parameter: nn.Parameter, whole: Tensor) -> None:
-        """Takes up a whole weight, in fp32 and in the forward pass's format; all ranks call it."""
+        """Take up a whole weight, in fp32 and in the forward pass's format; all ranks call it."""
 
     def shape(self, parameter: nn.Parameter) -> tuple[int, ...]:
         return tuple(parameter.shape)
 
     @abstractmethod
     def set_state(self, parameter: nn.Parameter, key: str, whole: Tensor) -> None:
-        """Takes this rank's elements of a whole tensor of the optimizer's state; `make_state` made room for them."""
+        """Take this rank's elements of a whole tensor of the optimizer's state; `make_state` made room for them."""
 
     def holds(self, tensor: Tensor) -> bool:
         """Whether a tensor is spread over the ranks."""
         return isinstance(tensor, nn.Parameter) and tensor.requires_grad
 
     def let_go(self) -> None:
-        """Releases whole weights that a forward pass has left behind."""
+        """Release whole weights that a forward pass has left behind."""
         return
 
     def make_state(self, keys: Iterable[str]) -> None:
-        """Makes a state of zeros under these keys for every element, as the first step would."""
+        """Make a state of zeros under these keys for every element, as the first step would."""
         for buffer in self.buffers():
             self._optimizer.state[buffer] = {key: torch.zeros_like(buffer, requires_grad=False) for key in keys}
 
     def set_everywhere(self, key: str, value: Any) -> None:
-        """Sets a value of the state that is one for a whole buffer: the number of steps."""
+        """Set a value of the state that is one for a whole buffer: the number of steps."""
         fused = any(group.get("fused") or group.get("capturable") for group in self._optimizer.param_groups)
         for buffer in self.buffers():
             own = value.clone().to(buffer.device if fused else "cpu") if isinstance(value, Tensor) else value
@@ -163,7 +163,7 @@ class CutShards(Shards):
         yield from self._engine.optimizer.fp32_partitioned_groups_flat
 
     def set_weight(self, parameter: nn.Parameter, whole: Tensor) -> None:
-        """Gathers it, so that also a copy that DeepSpeed keeps whole is set, and lets go of it."""
+        """Gather it, so that also a copy that DeepSpeed keeps whole is set, and let go of it."""
         from deepspeed.runtime.zero.partition_parameters import GatheredParameters
         from deepspeed.utils import safe_set_local_fp32_param
 

@@ -56,12 +56,12 @@ class DeepSpeedStrategy(DdpStrategy):
         self._engine: Any = None
 
     def setup(self) -> None:
-        """Imports DeepSpeed first: where that fails no other rank has to be waited for."""
+        """Import DeepSpeed first: where that fails no other rank has to be waited for."""
         self._deepspeed = import_deepspeed(self.place)
         super().setup()
 
     def close(self) -> None:
-        """Takes DeepSpeed's hooks off the model, then leaves the process groups, of which DeepSpeed knows too."""
+        """Take DeepSpeed's hooks off the model, then leave the process groups, of which DeepSpeed knows too."""
         if self._engine is None:
             super().close()
             return
@@ -154,7 +154,7 @@ class DeepSpeedReplica(Replica):
     # one step
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
-        """Tells DeepSpeed where a step ends, however many micro-batches it has."""
+        """Tell DeepSpeed where a step ends, however many micro-batches it has."""
         self._loss_scale.take()
         self._engine.set_gradient_accumulation_boundary(last)
         return nullcontext()

@@ -87,7 +87,7 @@ class LocalSgd:
         return 2 * (world - 1) * 4 * self._replica.outer.elements // world
 
     def begin(self, counters: Mapping[str, Any] | None, step: int, samples_seen: int) -> None:
-        """Prepares the first round, on all ranks at once; `counters` is None for a fresh run."""
+        """Prepare the first round, on all ranks at once; `counters` is None for a fresh run."""
         self._next_step, self._samples_at = step + self._every, samples_seen
         if counters is None:
             self._replica.outer.start()
@@ -119,7 +119,7 @@ class LocalSgd:
         meanwhile: Callable[[], None],
         join: Callable[[], object],
     ) -> bool:
-        """Makes one round.
+        """Make one round.
 
         Args:
             step: Optimizer steps done.
@@ -156,7 +156,7 @@ class LocalSgd:
         return True
 
     def leave(self) -> None:
-        """Tells the others that this rank stops before the next round, without waiting for them."""
+        """Tell the others that this rank stops before the next round, without waiting for them."""
         if not self._voted_to_stop and not self.over:
             self._voted_to_stop = True
             self._strategy.cast(self._ballot(self._samples_at, active=True, stop=True, newest=0))

@@ -33,7 +33,7 @@ Weights = dict[str, Tensor]
 
 
 def merge(order: Merge, session: Session, model: nn.Module, evaluation: Evaluation | None) -> None:
-    """Measures the ranks' weights of a checkpoint and their average, and writes the chosen ones beside them.
+    """Measure the ranks' weights of a checkpoint and their average, and write the chosen ones beside them.
 
     `model` is borrowed for measuring and gets its own weights back. A rank whose weights are not finite is left out.
     Without an `evaluation` nothing can be compared, and rank 0's weights are taken.
@@ -110,7 +110,7 @@ def _read(path: Path) -> Weights:
 
 
 def _is_finite(weights: Weights) -> bool:
-    """Looks for NaN alone: a buffer may well hold infinities, as a mask does."""
+    """Look for NaN alone: a buffer may well hold infinities, as a mask does."""
     return not any(bool(tensor.isnan().any()) for tensor in weights.values() if tensor.is_floating_point())
 
 
