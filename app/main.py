@@ -192,7 +192,7 @@ class Rankdeck(QObject):
         self.runs.open(self.runs_dir)
 
     def _make_sheet(self) -> None:
-        """Make the sheet in two turns; where it is wanted at once, `new_run` makes what is missing."""
+        """Make the sheet in two turns; `new_run` completes it where it is wanted at once."""
         self._in_turns(self.window.prepare_new_run, lambda: self.window.new_run)
 
     def _open_the_rest(self) -> None:

@@ -1,4 +1,4 @@
-"""Choice of devices: those that are wished for, by UUID, whatever the driver's order and whatever is there just now."""
+"""Choice of devices by UUID, independent of the driver's order and of the devices that are present."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ class DeviceChoice:
 
 
 def _says_something(sample: DeviceSample) -> bool:
-    """Whether a sample shows if the GPU is free."""
+    """Whether a sample has figures that show if the GPU is free."""
     return sample.utilization_percent is not None or sample.memory_used_bytes is not None

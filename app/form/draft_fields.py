@@ -112,7 +112,7 @@ def text_of(spec: FieldSpec, value: FieldValue) -> str:
 
 
 def given_text(spec: FieldSpec, value: FieldValue) -> str:
-    """As `text_of`; "none" where an empty field would have another value."""
+    """The text of a value; "none" where an empty field would have another value."""
     return "none" if value is None and spec.default is not None and spec.optional else text_of(spec, value)
 
 

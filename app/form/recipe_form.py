@@ -1,4 +1,4 @@
-"""Form made from a recipe's fields: what is set first stands in three places of the sheet, the rest under Advanced."""
+"""Form made from a recipe's fields: common ones in three groups of the sheet, the rest under Advanced."""
 
 from __future__ import annotations
 

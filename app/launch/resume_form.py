@@ -1,4 +1,4 @@
-"""Form of the Resume dialog: the run, and what is to be different when it continues."""
+"""Form of the Resume dialog: the run, and changes of its settings."""
 
 from __future__ import annotations
 

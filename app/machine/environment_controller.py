@@ -57,7 +57,7 @@ class EnvironmentController(QObject):
             self._runner.run(Operation(self._look, self._open, self._window.notice.show_error, topic="driver"))
 
     def _look(self) -> tuple[Offered, NvidiaDriver | None]:
-        """In a worker thread: the driver takes seconds to answer, and a drive may have to start."""
+        """Read drive, driver and cards, in a worker thread: a driver takes seconds to answer."""
         from app.machine.environment_dialog import Offered
         from core.environments.places import current_places
         from core.environments.wanted import list_extras, present_outdated_text

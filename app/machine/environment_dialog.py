@@ -159,7 +159,7 @@ class EnvironmentDialog(Dialog):
         self.stop.setFocus()
 
     def reject(self) -> None:
-        """Stop what is going on; close the dialog otherwise."""
+        """Pause the making of the environment, or close the dialog."""
         if self._is_going:
             self.stop.setEnabled(False)  # until its programs have ended
             self.status.setText("Stopping…")
@@ -232,7 +232,7 @@ class EnvironmentDialog(Dialog):
         self._grow()
 
     def _grow(self) -> None:
-        """Make room for what is shown now, and take it back; a dialog does neither by itself."""
+        """Fit the dialog's height to its contents, which a dialog does not do by itself."""
         layout, form = self.layout(), self.form.layout()
         if layout is not None and form is not None:
             form.activate()

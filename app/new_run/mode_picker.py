@@ -1,4 +1,4 @@
-"""Mode picker: a radio button for each mode, its meaning, and its settings."""
+"""Mode picker: a button for each mode, its meaning, and its settings."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class PreviewController(Feed):
 
 
 def _look(stopping: threading.Event, send: Send, run: ResolvedRun, read_all: bool) -> None:
-    """In a thread: send the progress, then the result or the reason why there is none."""
+    """Preview the data in a thread: send the progress, then the result or an error."""
 
     def progress(text: str) -> None:
         send(text)

@@ -1,4 +1,4 @@
-"""Fields of a script of one's own that need more than a line of text: its interpreter, and what is charted as what."""
+"""Fields of a user's script with an editor of their own: its interpreter, and the charts of printed names."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class NotificationsController(QObject):
         self.show_status()
 
     def _is_seen(self, run_dir: Path) -> bool:
-        """Whether a person sees the run in the window just now."""
+        """Whether the window shows the run to a person now."""
         return QApplication.activeWindow() is not None and self._showing.run_dir == run_dir
 
     def _tell(self, record: RunRecord) -> None:

@@ -37,7 +37,7 @@ class PaletteEntry:
 
     @property
     def spoken(self) -> str:
-        """For screen readers: "Resume…, command, Ctrl+R"."""
+        """The text for screen readers: "Resume…, command, Ctrl+R"."""
         parts = [self.title, self.kind.lower(), self.detail]
         text = ", ".join(part for part in parts if part)
         return f"{text}. Unavailable: {self.why_not}" if self.why_not else text

@@ -1,4 +1,4 @@
-"""Settings, About and the documentation: opens their windows and keeps what is chosen."""
+"""Settings, About and the documentation: opens their windows and keeps the chosen settings."""
 
 from __future__ import annotations
 

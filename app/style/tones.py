@@ -1,4 +1,4 @@
-"""Colours derived from the palette, so that they follow light and dark without being told.
+"""Colours derived from the palette, so that they follow light and dark by themselves.
 
 A tone is always shown with a word or a sign beside it; no meaning hangs on colour alone.
 """

@@ -1,4 +1,4 @@
-"""Page that takes the place of a run in the window, such as a benchmark; Escape closes it."""
+"""Page that takes the place of a run in the window, such as the check of this machine; Escape closes it."""
 
 from __future__ import annotations
 
