@@ -46,7 +46,7 @@ class MachinesController(QObject):
         window.actions_.machines.triggered.connect(self.open)
 
     def open(self) -> None:
-        """Shows the page, and looks at each machine."""
+        """Show the page, and look at each machine."""
         from app.machines.machines_page import MachinesPage  # here: the window opens without it
 
         if self.page is None:
@@ -57,12 +57,12 @@ class MachinesController(QObject):
         self._window.show_page(self.page)
 
     def show_devices(self, groups: MachineGroups) -> None:
-        """Fills New run's groups, and looks at each machine."""
+        """Fill New run's groups, and look at each machine."""
         self._groups = groups
         self._list()
 
     def follow_runs(self) -> None:
-        """Follows those runs on other machines again that were being followed when this computer was switched off."""
+        """Follow those runs on other machines again that were being followed when this computer was switched off."""
         runs_dir = self._runs_dir
 
         def work() -> None:
@@ -97,7 +97,7 @@ class MachinesController(QObject):
                 self._look(machine)
 
     def _look(self, machine: Machine) -> None:
-        """Reads a machine's devices, for its group and its card."""
+        """Read a machine's devices, for its group and its card."""
         card, name = self._card(machine.name), machine.name
         if card is not None:
             if not card.check.isEnabled():

@@ -53,7 +53,7 @@ class MachineCard(Card):
         self.show_text("")
 
     def show_doing(self, text: str) -> None:
-        """Shows the operation in progress; empty enables the buttons."""
+        """Show the operation in progress; empty enables the buttons."""
         for button in (self.check, self.setup):
             button.setEnabled(not text)
         self.state.set_full_text(text)
@@ -100,7 +100,7 @@ class MachinesPage(Page):
         lay_column(self, scrolled(body))
 
     def set_machines(self, machines: Sequence[Machine]) -> None:
-        """Shows these machines."""
+        """Show these machines."""
         self.notice.clear()
         if [card.machine for card in self.cards.values()] == list(machines):
             return

@@ -50,7 +50,7 @@ class MachineGroup(Card):
         lay_column(self, head, self._grid, self.state, spacing=4, margins=EDGES)
 
     def show_look(self, look: Devices) -> None:
-        """Shows the machine's devices; ticks stay on those that are still there."""
+        """Show the machine's devices; ticks stay on those that are still there."""
         ticked = {device.uuid for device in self.selected()}
         self.look = look
         for box in self.boxes.values():
@@ -74,7 +74,7 @@ class MachineGroup(Card):
         return [device for device in devices if device.uuid in self.boxes and self.boxes[device.uuid].isChecked()]
 
     def clear(self) -> None:
-        """Takes every tick away, without a signal."""
+        """Take every tick away, without a signal."""
         for box in self.boxes.values():
             with QSignalBlocker(box):
                 box.setChecked(False)
@@ -119,7 +119,7 @@ class MachineGroups(QWidget):
         self.hide()
 
     def set_machines(self, machines: Sequence[Machine]) -> None:
-        """Shows these machines; the card of an unchanged one stays."""
+        """Show these machines; the card of an unchanged one stays."""
         before = self.chosen()
         for name in [name for name, group in self.groups.items() if group.machine not in machines]:
             old = self.groups.pop(name)
@@ -144,7 +144,7 @@ class MachineGroups(QWidget):
         return next((group for group in self.groups.values() if group.selected()), None)
 
     def clear(self) -> None:
-        """Takes every tick away, without a signal."""
+        """Take every tick away, without a signal."""
         for group in self.groups.values():
             group.clear()
 

@@ -25,7 +25,7 @@ from core.run_folder.store import list_runs
 
 
 def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists every device with its current figures; no driver and no GPU are answers, not errors."""
+    """List every device with its current figures; no driver and no GPU are answers, not errors."""
     platform = this_platform()
     entries = list_runs(chosen_runs_dir(arguments))
     live = [entry for entry in entries if entry.state is not None and entry.state.is_live]
@@ -71,7 +71,7 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists the recipes, each broken one with its problem; or one's settings; or makes a new one."""
+    """List the recipes, each broken one with its problem; or one's settings; or make a new one."""
     if arguments.which == "new":
         return _new_recipe(arguments, terminal)
     if arguments.folder is not None or arguments.name is not None:
@@ -91,7 +91,7 @@ def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _one_recipe(recipe: Recipe, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Describes a recipe, with each field of its own as `--set` takes it."""
+    """Describe a recipe, with each field of its own as `--set` takes it."""
     if arguments.json:
         terminal.json(_recipe_values(recipe))
         return 0
@@ -113,7 +113,7 @@ def _default(value: FieldValue) -> str:
 
 
 def _allowed(field: FieldSpec) -> str:
-    """Describes the values that a field takes."""
+    """Describe the values that a field takes."""
     if field.choices:
         return ", ".join(field.choices)
     if field.type == "bool":

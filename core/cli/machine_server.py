@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Checks a run as `rankdeck train` does, and starts it."""
+    """Check a run as `rankdeck train` does, and start it."""
     runs_dir = default_runs_dir()
     run_dir = runs_dir.absolute() / checked_path(str(frame["run_id"]))[0]
     config = read_settings(str(frame["config"]))

@@ -41,7 +41,7 @@ def machines(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Keeps the machine once it lets us in."""
+    """Keep the machine once it lets us in."""
     name = _given(arguments.name, "name", "rankdeck machines add NAME user@host")
     machine = check_new(
         Machine(
@@ -89,7 +89,7 @@ def _set_up(machine: Machine, arguments: argparse.Namespace, terminal: Terminal)
 
 
 def _check(machine: Machine, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Prints the doctor's findings there, and its devices."""
+    """Print the doctor's findings there, and its devices."""
     lines: list[str] = []
     with serving(machine) as session:
         code = session.run({"op": "doctor"}, lines.append if arguments.json else terminal.say)
@@ -102,7 +102,7 @@ def _check(machine: Machine, arguments: argparse.Namespace, terminal: Terminal) 
 
 
 def fetch(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Brings a checkpoint, and the model, of a run on another machine here."""
+    """Bring a checkpoint, and the model, of a run on another machine here."""
     store = find_run(chosen_runs_dir(arguments), arguments.run)
     remote = read_remote(store.dir)
     if remote is None or not remote.is_there:

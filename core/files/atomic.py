@@ -35,7 +35,7 @@ _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 
 
 def parse_path(text: str) -> Path | None:
-    """Makes a path of a person's text; None where no file can have such a name (too long, a zero byte)."""
+    """Make a path of a person's text; None where no file can have such a name (too long, a zero byte)."""
     try:
         path = typed_path(text)
         path.lstat()
@@ -54,7 +54,7 @@ def write_atomic(
     durable: bool = True,
     timeout_s: float = REPLACE_TIMEOUT_S,
 ) -> None:
-    """Replaces `path` by `data` so that a reader, or a power cut, sees the old content or the new, never a part.
+    """Replace `path` by `data` so that a reader, or a power cut, sees the old content or the new, never a part.
 
     Args:
         path: The file, in a folder that exists.
@@ -94,7 +94,7 @@ def write_atomic(
 
 
 def copy_atomic(source: Path, target: Path) -> None:
-    """Copies a file's bytes to `target`, which is replaced whole; raises as `write_atomic`."""
+    """Copy a file's bytes to `target`, which is replaced whole; raises as `write_atomic`."""
 
     def fill(file: IO[bytes]) -> None:
         with open_binary(source) as original:
@@ -104,12 +104,12 @@ def copy_atomic(source: Path, target: Path) -> None:
 
 
 def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE_TIMEOUT_S) -> None:
-    """Replaces `target`, waiting up to `timeout_s` for other programs to close it on Windows; raises `OSError`."""
+    """Replace `target`, waiting up to `timeout_s` for other programs to close it on Windows; raises `OSError`."""
     retried(lambda: source.replace(target), timeout_s)
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names that were created or replaced in `folder` survive a power cut (POSIX; Windows has no such call)."""
+    """Make names that were created or replaced in `folder` survive a power cut (POSIX; Windows has no such call)."""
     if _WINDOWS:
         return
     descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
@@ -124,7 +124,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
-    """Removes unfinished replacements of a killed writer in `folder`; only its single writer may call it.
+    """Remove unfinished replacements of a killed writer in `folder`; only its single writer may call it.
 
     Those of the files `others` stay: another process may be about to put them in place.
     """
@@ -136,7 +136,7 @@ def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
 
 
 def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
-    """Reads a file.
+    """Read a file.
 
     Raises:
         FileInUseError: Another program holds it, and still did after two seconds.
@@ -169,7 +169,7 @@ def _read_regular(path: Path, limit_bytes: int) -> bytes:
 
 
 def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
-    """Reads a UTF-8 file; raises as `read_bytes`."""
+    """Read a UTF-8 file; raises as `read_bytes`."""
     data = read_bytes(path, limit_bytes=limit_bytes)
     try:
         return decode_utf8(data).removeprefix("\ufeff")
@@ -180,7 +180,7 @@ def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
 
 
 def read_json(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> Any:
-    """Reads a JSON file, within the limits of `core.parsing`; raises `StateFileError` with the place of a mistake."""
+    """Read a JSON file, within the limits of `core.parsing`; raises `StateFileError` with the place of a mistake."""
     text = read_text(path, limit_bytes=limit_bytes)
     if not text.strip():
         raise StateFileError(f"{path} is empty.", "Use a copy of it from before.")
@@ -195,7 +195,7 @@ def read_json(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> Any:
 
 
 def require_format(document: Any, path: Path, name: str, version: int) -> dict[str, Any]:
-    """Returns `document` if its `format` is `name` and its `version` is not newer than `version`.
+    """Return `document` if its `format` is `name` and its `version` is not newer than `version`.
 
     Raises:
         NewerVersionError: A newer Rankdeck wrote it.
@@ -227,7 +227,7 @@ def sha256_file(path: Path) -> str:
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Raises `explain`'s error in place of an `OSError` inside the ``with`` block."""
+    """Raise `explain`'s error in place of an `OSError` inside the ``with`` block."""
     try:
         yield
     except OSError as error:
@@ -235,7 +235,7 @@ def explained(what: str) -> Iterator[None]:
 
 
 def explain(error: OSError, what: str) -> RankdeckError:
-    """Makes an error with title, cause and next step of an operating system's refusal.
+    """Make an error with title, cause and next step of an operating system's refusal.
 
     `what` is the start of the sentence, without a full stop: "run.toml could not be written".
     """

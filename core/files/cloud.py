@@ -21,14 +21,14 @@ CLOUD_ERRORS: Final = frozenset((358, *range(362, 367), *range(374, 405)))
 
 
 def cloud_folder(path: Path, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Finds the OneDrive folder that holds a path; None where none does."""
+    """Find the OneDrive folder that holds a path; None where none does."""
     place = PureWindowsPath(str(path.absolute() if os.name == "nt" else path))
     folders = (environment.get(name, "").strip() for name in _VARIABLES)
     return next((folder for folder in folders if folder and place.is_relative_to(PureWindowsPath(folder))), None)
 
 
 def count_placeholders(paths: Iterable[Path]) -> int:
-    """Counts files of which only the name is on this machine; never one that cannot be seen."""
+    """Count files of which only the name is on this machine; never one that cannot be seen."""
     return sum(map(_is_placeholder, paths))
 
 

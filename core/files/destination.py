@@ -14,7 +14,7 @@ from core.files.atomic import explain, explained, replace_with_retry
 
 
 def check_folder_place(out: Path, overwrite: bool) -> None:
-    """Refuses a folder that holds something, unless `overwrite` is given, or that is a file, with a `UsageError`."""
+    """Refuse a folder that holds something, unless `overwrite` is given, or that is a file, with a `UsageError`."""
     with explained(f"{out} could not be looked into"):
         if out.exists() and not out.is_dir():
             raise refused(f"{out} is a file, but this export needs a folder.", "Choose a folder.", "--out PATH")
@@ -23,7 +23,7 @@ def check_folder_place(out: Path, overwrite: bool) -> None:
 
 
 def check_file_place(out: Path, overwrite: bool) -> None:
-    """Refuses a file that is there, unless `overwrite` is given, or that is a folder, with a `UsageError`."""
+    """Refuse a file that is there, unless `overwrite` is given, or that is a folder, with a `UsageError`."""
     if out.is_dir():
         raise refused(f"{out} is a folder.", "Name a file.", "--out model.safetensors")
     if not overwrite and out.exists():
@@ -32,7 +32,7 @@ def check_file_place(out: Path, overwrite: bool) -> None:
 
 @contextmanager
 def staged_folder(out: Path) -> Iterator[Path]:
-    """Yields an empty folder to fill, whose files then take their places below `out`; raises `PreflightError`."""
+    """Yield an empty folder to fill, whose files then take their places below `out`; raises `PreflightError`."""
     staging = out / f".export-{secrets.token_hex(4)}.rankdeck-tmp"
     made = not out.exists()
     done = False

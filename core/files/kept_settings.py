@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(file: str, default: T) -> T:
-    """Reads kept settings; returns the default where there are none, or where they cannot be read."""
+    """Read kept settings; return the default where there are none, or where they cannot be read."""
     try:
         return read_record(type(default), read_json(default_runs_dir() / file))
     except (RecordError, RankdeckError, OSError):

@@ -15,7 +15,7 @@ _BEGINNING: Final = b"version https://git-lfs.github.com/spec/"
 
 
 def check_lfs_pointer(path: Path | str, beginning: bytes | None = None, *, field: str = "") -> None:
-    """Refuses a pointer in place of a person's file, whatever its name.
+    """Refuse a pointer in place of a person's file, whatever its name.
 
     Args:
         path: The file.

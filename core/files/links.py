@@ -26,7 +26,7 @@ class LinkError(UsageError):
 
 
 def refuse_link(path: Path) -> None:
-    """Refuses a symbolic link or a Windows junction, with a `LinkError`; a missing file passes."""
+    """Refuse a symbolic link or a Windows junction, with a `LinkError`; a missing file passes."""
     if not is_link(path):
         return
     try:
@@ -49,7 +49,7 @@ def refuse_links_below(folder: Path, depth: int = 3) -> None:
 
 
 def open_unlinked(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Opens a file for writing without following a link; raises `LinkError`, or as `os.open`."""
+    """Open a file for writing without following a link; raises `LinkError`, or as `os.open`."""
     refuse_link(path)
     try:
         return os.open(path, flags | _NO_FOLLOW, mode)
@@ -59,12 +59,12 @@ def open_unlinked(path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def append_unlinked(path: Path) -> BinaryIO:
-    """Opens a file to append, made if it is missing, without a buffer; raises as `open_unlinked`."""
+    """Open a file to append, made if it is missing, without a buffer; raises as `open_unlinked`."""
     return os.fdopen(open_unlinked(path, _APPEND), "ab", buffering=0)
 
 
 def remove_link(path: Path) -> None:
-    """Removes a link itself; raises OSError. Windows removes one to a folder as a folder."""
+    """Remove a link itself; raises OSError. Windows removes one to a folder as a folder."""
     try:
         path.unlink()
     except PermissionError:

@@ -46,7 +46,7 @@ def long_paths_enabled() -> bool:
 
 
 def room_in(folder: Path, *, of_runs: bool, below: int = IN_A_RUN) -> int:
-    """Returns the number of characters that a run's longest path has to spare; negative where it is too long.
+    """Return the number of characters that a run's longest path has to spare; negative where it is too long.
 
     Args:
         folder: The run's folder, or that of all runs.

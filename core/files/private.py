@@ -16,7 +16,7 @@ if sys.platform == "win32":
     _PROTECTED_DACL_SECURITY_INFORMATION = 0x80000000
 
     def make_private(path: Path) -> None:
-        """Leaves only this user (and the system itself) access to `path`.
+        """Leave only this user (and the system itself) access to `path`.
 
         Raises:
             OSError: The drive's file system knows no access lists (FAT, some network drives).
@@ -69,5 +69,5 @@ if sys.platform == "win32":
 else:
 
     def make_private(path: Path) -> None:
-        """Leaves only this user access to `path`; raises `OSError`."""
+        """Leave only this user access to `path`; raises `OSError`."""
         path.chmod(path.stat().st_mode & 0o700)

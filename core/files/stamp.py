@@ -19,7 +19,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Reads a file's stamp: while it stays the same, the file need not be read again. None for a missing file."""
+    """Read a file's stamp: while it stays the same, the file need not be read again. None for a missing file."""
     try:
         status = path.stat()
     except OSError:

@@ -22,7 +22,7 @@ _TRY_NEXT: Final = (PYTHON_MISSING, "Python is too old there")
 
 
 def check_new(machine: Machine) -> Machine:
-    """Checks a machine as it was typed; raises `UsageError` for a wrong value, or where there is one of that name."""
+    """Check a machine as it was typed; raises `UsageError` for a wrong value, or where there is one of that name."""
     name, address = check_name(machine.name), check_address(machine.address)
     if any(other.name.lower() == name.lower() for other in list_machines()):
         raise UsageError(
@@ -34,7 +34,7 @@ def check_new(machine: Machine) -> Machine:
 
 
 def add_machine(machine: Machine) -> Machine:
-    """Keeps a machine once it lets us in and starts a Python.
+    """Keep a machine once it lets us in and starts a Python.
 
     Raises:
         UnreachableError, MachineError: It does not let us in, or has no new Python; nothing is kept then.
@@ -46,7 +46,7 @@ def add_machine(machine: Machine) -> Machine:
 
 
 def _with_starter(machine: Machine) -> Machine:
-    """Finds the words that start a Python there by trying, and returns the machine with them."""
+    """Find the words that start a Python there by trying, and return the machine with them."""
     first: RankdeckError | None = None
     named = (machine.python,) if _PLAIN.fullmatch(machine.python) else ()
     for starter in (machine.starter,) if machine.starter else (*named, *_STARTERS):

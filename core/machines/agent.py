@@ -46,13 +46,13 @@ class Frames:
         self.target.flush()
 
     def receive(self) -> dict[str, Any] | None:
-        """Reads the next frame; None at the end of the stream."""
+        """Read the next frame; None at the end of the stream."""
         line = self.source.readline(MAX_LINE)
         value = json.loads(line) if line.endswith(b"\n") else None
         return value if isinstance(value, dict) else None
 
     def blocks(self, count: int) -> Iterator[bytes]:
-        """Yields the next `count` raw bytes in pieces; ends early where the stream does."""
+        """Yield the next `count` raw bytes in pieces; end early where the stream does."""
         while count:
             data = self.source.read(min(count, BLOCK))
             if not data:
@@ -78,7 +78,7 @@ class FileStore:
         return {"missing": missing}
 
     def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
-        """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
+        """Take the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
 
         Two connections may send the same file at once: both write the same bytes at the same places, and the first to
         have all of them puts the file in place.
@@ -113,7 +113,7 @@ class FileStore:
         _retried(lambda: part.replace(blob))
 
     def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
-        """Makes a folder of ``[[path, sha256, size], ...]``, all of which are here, and returns its path."""
+        """Make a folder of ``[[path, sha256, size], ...]``, all of which are here, and return its path."""
         key = hashlib.sha256(json.dumps(files).encode("ascii")).hexdigest()[:16]
         target = self.trees / key
         folder = target.joinpath(*checked_path(name))
@@ -132,7 +132,7 @@ class FileStore:
         return str(folder)
 
     def place(self, digest: str, size: int, target: Path) -> None:
-        """Puts a file that is here at `target`, whole or not at all."""
+        """Put a file that is here at `target`, whole or not at all."""
         target.parent.mkdir(parents=True, exist_ok=True)
         making = target.with_name(target.name + ".rankdeck-tmp")
         if making.exists():
@@ -155,7 +155,7 @@ class FileStore:
 
 
 def checked_path(path: str) -> list[str]:
-    """Splits a relative path with slashes; refuses one that leaves its folder."""
+    """Split a relative path with slashes; refuse one that leaves its folder."""
     parts = path.split("/")
     if any(part in ("", ".", "..") or set(part) & set('\\:\0"<>|?*') for part in parts):
         raise Refusal("Invalid request", f"{path[:80]!r} is not a path that every system has.", "Rename that file.")
@@ -178,7 +178,7 @@ def _size(path: Path) -> int:
 
 
 def _retried(call: Callable[[], Any]) -> Any:
-    """Retries briefly where Windows refuses an operation because a virus scanner has the new file open.
+    """Retry briefly where Windows refuses an operation because a virus scanner has the new file open.
 
     `core.held_files` is not on this machine yet.
     """
@@ -193,7 +193,7 @@ def _retried(call: Callable[[], Any]) -> Any:
 
 
 def refused_by_disk(error: OSError) -> dict[str, str]:
-    """Makes the error of a failed file operation, for the other side."""
+    """Make the error of a failed file operation, for the other side."""
     if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         return {
             "title": "The disk there is full",
@@ -277,7 +277,7 @@ class Agent:
         raise Refusal("Invalid request", f"There is no request {op!r}.", "Use the same version on both sides.")
 
     def _run_program(self, argv: list[str]) -> dict[str, Any]:
-        """Runs a program, each printed line of which is a frame. It ends when the connection does."""
+        """Run a program, each printed line of which is a frame. It ends when the connection does."""
         program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in program.stdout or ():
@@ -290,7 +290,7 @@ class Agent:
                 program.stdout.close()
 
     def _become(self, argv: list[str], folder: str, env: dict[str, str]) -> None:
-        """Lets another program answer from here on, over the same streams; the other side waits until it does."""
+        """Let another program answer from here on, over the same streams; the other side waits until it does."""
         whole = {**os.environ, **{name: os.path.expanduser(value) for name, value in env.items()}}
         os.chdir(folder)
         if os.name != "nt":

@@ -55,7 +55,7 @@ class Fetching:
         self._done = self._size = 0
 
     def fetch(self, asked: str | None, *, with_model: bool = False) -> tuple[int | None, bool]:
-        """Brings a checkpoint here, what the run keeps of its base model, and its own model if asked for.
+        """Bring a checkpoint here, what the run keeps of its base model, and its own model if asked for.
 
         Args:
             asked: The number of a checkpoint; None: the newest whose weights are finite.
@@ -102,7 +102,7 @@ class Fetching:
         checkpoints.verify(number)
 
     def _fetch_files(self, folder: Path, files: Sequence[ThereFile], place: str) -> None:
-        """Fetches files into a folder here; `place` is that folder there, as the beginning of a path."""
+        """Fetch files into a folder here; `place` is that folder there, as the beginning of a path."""
         self._done, self._size = 0, sum(file.size for file in files)
         here = sum(_here_bytes(folder / file.path) for file in files)
         check_room(self._store.dir, max(0, self._size - here))

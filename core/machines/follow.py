@@ -57,7 +57,7 @@ class Follower:
         self._port: int | None = None
 
     def run(self) -> None:
-        """Connects again and again.
+        """Connect again and again.
 
         Raises:
             RankdeckError: It cannot go on: the machine is not known any more, or the disk refuses.
@@ -70,7 +70,7 @@ class Follower:
             self._store.remove_host_json()
 
     def _followed(self) -> bool:
-        """Follows for as long as a connection lasts; returns True once the run has ended."""
+        """Follow for as long as a connection lasts; return True once the run has ended."""
         machine = find_machine(self._remote.machine)
         try:
             return self._follow(machine)
@@ -88,7 +88,7 @@ class Follower:
         return False
 
     def _follow(self, machine: Machine) -> bool:
-        """Updates the copy over one connection.
+        """Update the copy over one connection.
 
         Returns:
             True: the run has ended. False: its host listens on another port than the one that is forwarded, or the
@@ -107,7 +107,7 @@ class Follower:
         return False
 
     def _has_taken_state(self, news: News, forward: tuple[int, int] | None) -> bool:
-        """Writes the state that came; returns False where the host listens on a port that is not forwarded."""
+        """Write the state that came; return False where the host listens on a port that is not forwarded."""
         is_new = (self._state, news.live) != self._written
         if not news.live:
             self._store.remove_host_json()
@@ -123,7 +123,7 @@ class Follower:
         return True
 
     def _say_gone(self, error: MachineError) -> None:
-        """Writes a state that says that there is nothing to follow."""
+        """Write a state that says that there is nothing to follow."""
         name = self._remote.machine
         failure = {
             "title": f"The run is not on {name}",
@@ -134,7 +134,7 @@ class Follower:
         self._copy.write_state(ended, live=False)
 
     def _say_cut(self, error: RankdeckError) -> None:
-        """Writes into the state that there is no connection, in place of any other trouble."""
+        """Write into the state that there is no connection, in place of any other trouble."""
         self._written = None
         trouble = {
             "title": f"{NO_CONNECTION} {self._remote.machine}",
@@ -147,7 +147,7 @@ class Follower:
 
 
 def start_following(store: RunStore) -> None:
-    """Starts a follower; it outlives this process.
+    """Start a follower; it outlives this process.
 
     Raises:
         RankdeckError: It cannot be started.
@@ -184,7 +184,7 @@ def followed(store: RunStore) -> RunStore:
 
 
 def main(arguments: list[str]) -> int:
-    """Follows the run in a folder; returns the exit code."""
+    """Follow the run in a folder; return the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if len(arguments) != 1:
         sys.stderr.write("Usage: python -m core.machines.follow RUN_DIR\n")

@@ -69,7 +69,7 @@ class NotSetUpError(MachineError):
 
 
 def check_name(name: str) -> str:
-    """Strips a name of blanks; raises `UsageError` where no machine can have it."""
+    """Strip a name of blanks; raises `UsageError` where no machine can have it."""
     name = name.strip()
     if not _NAME.fullmatch(name) or name.lower() == HERE:
         taken = " That word means this computer." if name.lower() == HERE else ""
@@ -82,7 +82,7 @@ def check_name(name: str) -> str:
 
 
 def check_address(address: str) -> str:
-    """Strips an address of blanks; raises `UsageError` for other text, such as a word that ssh takes for an option."""
+    """Strip an address of blanks; raises `UsageError` for other text, such as a word that ssh takes for an option."""
     address = address.strip()
     if not _ADDRESS.fullmatch(address):
         raise UsageError(
@@ -94,7 +94,7 @@ def check_address(address: str) -> str:
 
 
 def check_not_there(config: RunConfig) -> None:
-    """Refuses data that lies on another machine for a run here, with a `UsageError`."""
+    """Refuse data that lies on another machine for a run here, with a `UsageError`."""
     if config.dataset_file.strip().startswith(THERE):
         raise UsageError(
             f"{config.dataset_file} is a path on another machine, and the run would be here.",

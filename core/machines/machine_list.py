@@ -24,7 +24,7 @@ def machines_folder() -> Path:
 
 
 def list_machines() -> list[Machine]:
-    """Reads all machines, by name; raises `StateFileError` where the file is damaged or from a newer version."""
+    """Read all machines, by name; raises `StateFileError` where the file is damaged or from a newer version."""
     path = machines_folder() / _LIST
     if not path.exists():
         return []
@@ -38,7 +38,7 @@ def list_machines() -> list[Machine]:
 
 
 def find_machine(name: str) -> Machine:
-    """Finds a machine by its name, in upper or lower case; raises `UsageError`, or as `list_machines`."""
+    """Find a machine by its name, in upper or lower case; raises `UsageError`, or as `list_machines`."""
     found = list_machines()
     for machine in found:
         if machine.name.lower() == name.strip().lower():
@@ -52,13 +52,13 @@ def find_machine(name: str) -> Machine:
 
 
 def keep_machine(machine: Machine) -> None:
-    """Adds a machine to the list, in place of one of the same name; raises `PreflightError`, or as `list_machines`."""
+    """Add a machine to the list, in place of one of the same name; raises `PreflightError`, or as `list_machines`."""
     others = [other for other in list_machines() if other.name.lower() != machine.name.lower()]
     _write_list([*others, machine])
 
 
 def remove_machine(machine: Machine) -> None:
-    """Forgets a machine; nothing there is changed. Raises as `keep_machine`."""
+    """Forget a machine; nothing there is changed. Raises as `keep_machine`."""
     _write_list([other for other in list_machines() if other.name != machine.name])
 
 

@@ -49,7 +49,7 @@ _SENT: Final = (METRICS, "attempt.toml", "environment.json", "chunk_tracker_stat
 def start_there(
     machine: Machine, request: TrainRequest, runs_dir: Path, report: Report, name: str = ""
 ) -> tuple[RunStore, tuple[str, ...]]:
-    """Sends a run's settings, code and data, starts its host there, and its follower here.
+    """Send a run's settings, code and data, start its host there, and its follower here.
 
     Args:
         machine: The machine.
@@ -92,7 +92,7 @@ def start_there(
 
 
 def machine_of(store: RunStore) -> Machine | None:
-    """Finds the machine that the newest state of a run is on; None: this computer, or one removed from the list.
+    """Find the machine that the newest state of a run is on; None: this computer, or one removed from the list.
 
     Raises:
         StateFileError: A file is damaged.
@@ -104,7 +104,7 @@ def machine_of(store: RunStore) -> Machine | None:
 
 
 def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Fetches the files that a resume here needs from the run's machine, if it is another one.
+    """Fetch the files that a resume here needs from the run's machine, if it is another one.
 
     If that machine was removed from the list, it is gone for good: then the checkpoints here are used.
 
@@ -136,7 +136,7 @@ def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: 
 
 
 def now_here(store: RunStore) -> None:
-    """Notes that the newest state of the run is here from now on; raises as `write_remote`."""
+    """Note that the newest state of the run is here from now on; raises as `write_remote`."""
     remote = read_remote(store.dir)
     if remote is not None and remote.is_there:
         write_remote(store.dir, remote.replace(is_there=False))
@@ -165,7 +165,7 @@ class MovePlan:
 def plan_move(
     store: RunStore, machine: Machine | None, changes: Mapping[str, Any], *, accept_code: bool = False
 ) -> MovePlan:
-    """Makes the plan for resuming a run on a machine; None: here, where the run is on another one.
+    """Make the plan for resuming a run on a machine; None: here, where the run is on another one.
 
     It says what is brought where. The settings are checked where the run arrives; nothing is sent or fetched for it.
 
@@ -203,7 +203,7 @@ def _moving_lines(source: Machine | None, machine: Machine | None, changes: Mapp
 def resume_there(
     machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report, *, accept_code: bool = False
 ) -> list[str]:
-    """Resumes a run on another machine; what it lacks there is sent first, by hashes.
+    """Resume a run on another machine; what it lacks there is sent first, by hashes.
 
     Args:
         machine: The machine.
@@ -251,7 +251,7 @@ def resume_there(
 
 
 def _fetch(store: RunStore, remote: RemoteRun, changes: Mapping[str, Any], report: Report) -> None:
-    """Brings metrics, state and a checkpoint here; raises as `brought_here`."""
+    """Bring metrics, state and a checkpoint here; raises as `brought_here`."""
     with store.lock(), serving(find_machine(remote.machine)) as session:
         state = catch_up(session, store, remote)
         if state.is_live:
@@ -260,14 +260,14 @@ def _fetch(store: RunStore, remote: RemoteRun, changes: Mapping[str, Any], repor
 
 
 def _moved_changes(store: RunStore, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds to the changes of a run that moves: GPUs of one machine are none of the other."""
+    """Add to the changes of a run that moves: GPUs of one machine are none of the other."""
     if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
         return dict(changes)
     return {**changes, "devices": "auto"}
 
 
 def _keep_settings(store: RunStore, changes: Mapping[str, Any]) -> None:
-    """Records here what was asked for: of what a machine says of a run's settings, not all is taken (`RunCopy`)."""
+    """Record here what was asked for: of what a machine says of a run's settings, not all is taken (`RunCopy`)."""
     given = {name: value for name, value in changes.items() if name != "checkpoint"}
     config = changed_config(store.config(), given, store.dir)
     config = config.replace(dataset_file=config.dataset_file.removeprefix(THERE))
@@ -282,7 +282,7 @@ def _asked(changes: Mapping[str, Any]) -> str | None:
 
 
 def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report: Report) -> RemoteRun:
-    """Sends what a resume there needs, and returns where the run is then; takes a dataset there out of the changes."""
+    """Send what a resume there needs, and return where the run is then; take a dataset there out of the changes."""
     config = store.config()
     if "dataset_file" in changes:
         config = config.replace(dataset_file=str(changes.pop("dataset_file")))
@@ -301,7 +301,7 @@ def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report
 
 
 def _checkpoint_files(store: RunStore, asked: str | None) -> list[tuple[str, Path]]:
-    """Lists a checkpoint's files, its manifest last: until then there is no checkpoint."""
+    """List a checkpoint's files, its manifest last: until then there is no checkpoint."""
     kept = store.checkpoints
     found = choose_checkpoint(kept, asked, store.dir.name) if asked else CheckpointStore(kept).newest_valid()[0]
     if found is None:

@@ -42,7 +42,7 @@ class RunCopy:
         self._versions: dict[str, tuple[int, str]] = {}
 
     def update(self, session: Session, remote: RemoteRun) -> tuple[RunState, News]:
-        """Copies what is new, but for the state; returns the state there, and the frame that brought it.
+        """Copy what is new, but for the state; return the state there, and the frame that brought it.
 
         Raises:
             UnreachableError, ProtocolError: The connection broke, or brought something else.
@@ -72,7 +72,7 @@ class RunCopy:
         return found
 
     def take(self, news: News, data: bytes) -> None:
-        """Writes a change of a file.
+        """Write a change of a file.
 
         Raises:
             UnreachableError: It does not continue what is here; the next connection agrees on a place again.
@@ -89,7 +89,7 @@ class RunCopy:
             self._versions[news.whole] = (0, news.version)
 
     def write_state(self, state: RunState, *, live: bool) -> None:
-        """Writes the run's state; a live one names this process, which keeps the copy, as its host."""
+        """Write the run's state; a live one names this process, which keeps the copy, as its host."""
         # Nothing here acts on a name that the other machine gives.
         self._store.write_state(state.replace(host=own() if live else None, run_id=self._store.dir.name))
 
@@ -116,7 +116,7 @@ class RunCopy:
 
 
 def read_settings(text: str) -> RunConfig:
-    """Reads the settings in a `run.toml` of another machine; raises `RankdeckError` or `ValueError`."""
+    """Read the settings in a `run.toml` of another machine; raises `RankdeckError` or `ValueError`."""
     path = Path("run.toml")
     return config_from_mapping(without_version(parse_toml(text), path), path)
 
@@ -131,7 +131,7 @@ def taken_settings(own: RunConfig, theirs: RunConfig) -> RunConfig:
 
 
 def check_room(folder: Path, size_bytes: int) -> None:
-    """Refuses files that would fill the disk, with a `PreflightError`."""
+    """Refuse files that would fill the disk, with a `PreflightError`."""
     with explained(f"{folder} could not be looked into"):
         free = shutil.disk_usage(folder).free
     if free < size_bytes + RESERVE_BYTES:
@@ -143,7 +143,7 @@ def check_room(folder: Path, size_bytes: int) -> None:
 
 
 def catch_up(session: Session, store: RunStore, remote: RemoteRun) -> RunState:
-    """Updates the copy of a run once, and returns its state there; the caller holds the run's lock."""
+    """Update the copy of a run once, and return its state there; the caller holds the run's lock."""
     copy = RunCopy(store)
     state, news = copy.update(session, remote)
     if not news.live:

@@ -64,7 +64,7 @@ def tail_hash(path: Path, size: int) -> str:
 
 
 def send_new(store: RunStore, known: Known, send: Send) -> None:
-    """Sends what a copy lacks: lines first, then the state that was read before them.
+    """Send what a copy lacks: lines first, then the state that was read before them.
 
     Args:
         store: The run.
@@ -82,7 +82,7 @@ def send_new(store: RunStore, known: Known, send: Send) -> None:
 
 
 def _send_grown(path: Path, name: str, known: Known, send: Send) -> None:
-    """Continues the copy of a file where it is the beginning of this one, and else sends it again."""
+    """Continue the copy of a file where it is the beginning of this one, and else send it again."""
     try:
         size = path.stat().st_size
     except OSError:

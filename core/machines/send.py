@@ -35,7 +35,7 @@ class Sender:
     report: Report
 
     def send(self, config: RunConfig) -> RunConfig:
-        """Sends everything that the settings name, and returns them with the paths there.
+        """Send everything that the settings name, and return them with the paths there.
 
         Raises:
             UsageError: Something cannot be sent.
@@ -54,7 +54,7 @@ class Sender:
         return config.replace(**changes, options=options)
 
     def _script(self, options: Options) -> Options:
-        """Sends the folder that the program runs in, and the one that it lies in where that is another."""
+        """Send the folder that the program runs in, and the one that it lies in where that is another."""
         script = Path(str(options.get("script") or ""))
         folder = Path(str(options.get("working_directory") or script.parent))
         there = self._code(folder)
@@ -85,7 +85,7 @@ class Sender:
         return self._data(Path(text).absolute(), list_files(text, rule))
 
     def _data(self, path: Path, files: list[Path] | None = None) -> str:
-        """Uploads a file, or the `files` of a folder (None: all)."""
+        """Upload a file, or the `files` of a folder (None: all)."""
         self.report(f"Reading {path.name}")
         if path.is_file():
             return below(self._upload("data", path.parent, [path]), Path(path.name))
@@ -116,7 +116,7 @@ def below(folder: str, path: Path) -> str:
 
 
 def check_sendable(config: RunConfig) -> None:
-    """Refuses settings that only make sense on this computer, before anything is sent, with a `ConfigError`."""
+    """Refuse settings that only make sense on this computer, before anything is sent, with a `ConfigError`."""
     if config.log_file is not None:
         raise ConfigError(
             "log_file",

@@ -58,7 +58,7 @@ class Server(Agent):
         }
 
     def serve(self) -> int:
-        """Sends its greeting, then answers until the stream ends."""
+        """Send its greeting, then answer until the stream ends."""
         self.frames.send({"ready": READY, "runs_dir": str(default_runs_dir().absolute())})
         return super().serve()
 
@@ -90,7 +90,7 @@ class Server(Agent):
         return {"code": code}
 
     def _make_environment(self, frame: Mapping[str, Any]) -> Answer:
-        """Makes the environment that trains, unless a Python with PyTorch is there."""
+        """Make the environment that trains, unless a Python with PyTorch is there."""
         if this_platform().torch_version is not None:
             return {"code": 0}
         build = str(frame["build"])
@@ -109,13 +109,13 @@ class Server(Agent):
     # runs
 
     def _update(self, frame: Mapping[str, Any]) -> Answer:
-        """Sends what a copy of a run lacks."""
+        """Send what a copy of a run lacks."""
         known = {str(name): (int(size), str(digest)) for name, (size, digest) in frame["known"].items()}
         send_new(_run(frame), known, self.frames.send)
         return {"done": True}
 
     def _files(self, frame: Mapping[str, Any]) -> Answer:
-        """Names a checkpoint, the files that are kept of the base model, and the run's model if there is one."""
+        """Name a checkpoint, the files that are kept of the base model, and the run's model if there is one."""
         store, asked = _run(frame), frame["checkpoint"]
         if asked is not None:
             numbers = [choose_checkpoint(store.checkpoints, str(asked), store.dir.name).number]
@@ -126,7 +126,7 @@ class Server(Agent):
         return {"checkpoint": numbers[-1] if numbers else None, "kept": kept, "model": model}
 
     def _get(self, frame: Mapping[str, Any]) -> Answer:
-        """Sends a file of a checkpoint or of the base model, or the model, from a byte on."""
+        """Send a file of a checkpoint or of the base model, or the model, from a byte on."""
         store, name, offset = _run(frame), str(frame["path"]), int(frame["offset"])
         parts = checked_path(name)
         path = store.dir.joinpath(*parts)
@@ -144,7 +144,7 @@ class Server(Agent):
         return {"done": True}
 
     def _place(self, frame: Mapping[str, Any]) -> Answer:
-        """Puts files that have arrived into a run's folder, in their order; no host may have it.
+        """Put files that have arrived into a run's folder, in their order; no host may have it.
 
         A folder whose metrics are not the beginning of those that arrived was continued here: it is refused, since one
         side would lose its work.
@@ -166,7 +166,7 @@ class Server(Agent):
         return {"path": str(folder)}
 
     def _resume(self, frame: Mapping[str, Any]) -> Answer:
-        """Resumes a run, of whose code the person was asked on the other side."""
+        """Resume a run, of whose code the person was asked on the other side."""
         plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=True)
         resume_run(plan)
         return {"lines": list(plan.summary().lines)}

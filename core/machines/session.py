@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 def find_ssh() -> str:
-    """Finds the system's own ssh; raises `PreflightError`."""
+    """Find the system's own ssh; raises `PreflightError`."""
     found = find_program("ssh")
     if found is None:
         raise PreflightError(
@@ -133,13 +133,13 @@ class Session:
                 stream.close()
 
     def end(self) -> None:
-        """Ends the connection, from any thread; waiting calls in other threads fail."""
+        """End the connection, from any thread; waiting calls in other threads fail."""
         self._ssh.kill()
 
     # requests
 
     def ask(self, request: Mapping[str, Any], form: type[T], limit_s: float = ANSWER_LIMIT_S) -> T:
-        """Sends a request and returns its answer, of one of the forms of `core.machines.answers`.
+        """Send a request and return its answer, of one of the forms of `core.machines.answers`.
 
         Raises:
             UnreachableError: The connection broke, or nothing came in time.
@@ -153,7 +153,7 @@ class Session:
     def stream(
         self, request: Mapping[str, Any], form: type[T], limit_s: float = ANSWER_LIMIT_S, most: int = MOST_FRAMES
     ) -> Iterator[T]:
-        """Sends a request and yields the frames that answer it, up to the one with ``"done"``; raises as `ask`.
+        """Send a request and yield the frames that answer it, up to the one with ``"done"``; raises as `ask`.
 
         Args:
             request: The request.
@@ -180,7 +180,7 @@ class Session:
         return 0
 
     def bytes_of(self, count: int, most: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """Yields the `count` raw bytes behind a frame, at most `most`; raises as `ask`."""
+        """Yield the `count` raw bytes behind a frame, at most `most`; raises as `ask`."""
         if count > most:
             raise unreadable(self.machine, f"{count:,} bytes where at most {most:,} are expected")
         deadline = time.monotonic() + ANSWER_LIMIT_S + count / LEAST_BYTES_PER_S
@@ -196,7 +196,7 @@ class Session:
     # the other side
 
     def become_server(self) -> None:
-        """Lets this Rankdeck's own program answer there; raises as `ask`."""
+        """Let this Rankdeck's own program answer there; raises as `ask`."""
         if not self.machine.python and not self.hello.has_own_python:
             cause = f"{self.machine.name} has no environment for training yet."
             raise NotSetUpError(self.machine, cause)
@@ -217,13 +217,13 @@ class Session:
             ) from None
 
     def send_tree(self, tree: Tree, sent: Sent = lambda _: None) -> str:
-        """Sends a folder, by hash and only what is not there; returns its path there. Raises as `ask`."""
+        """Send a folder, by hash and only what is not there; return its path there. Raises as `ask`."""
         self.send_files(tree, self.missing(tree), sent)
         listed = [[file.path, file.sha256, file.size] for file in tree.files]
         return self.ask({"op": "tree", "name": tree.name, "files": listed}, Place).path
 
     def missing(self, tree: Tree) -> dict[str, int]:
-        """Returns the files that are not there: by hash, the number of bytes that have arrived already."""
+        """Return the files that are not there: by hash, the number of bytes that have arrived already."""
         listed = [[file.sha256, file.size] for file in tree.files]
         answer = self.ask({"op": "need", "files": listed}, Missing)
         sizes = {file.sha256: file.size for file in tree.files}
@@ -232,7 +232,7 @@ class Session:
         return answer.missing
 
     def send_files(self, tree: Tree, missing: Mapping[str, int], sent: Sent = lambda _: None) -> None:
-        """Sends the `missing` files of a folder; what a cut has left there is continued."""
+        """Send the `missing` files of a folder; what a cut has left there is continued."""
         left = dict(missing)
         for file in tree.files:
             if (offset := left.pop(file.sha256, None)) is not None:
@@ -321,7 +321,7 @@ class Session:
             raise unreadable(self.machine, error) from None
 
     def _broken(self) -> RankdeckError:
-        """Makes the error for a stream that ended. The other side's last words have arrived when ssh has gone."""
+        """Make the error for a stream that ended. The other side's last words have arrived when ssh has gone."""
         self._close_stdin()
         code: int | None
         try:
@@ -348,7 +348,7 @@ class Session:
 
     @contextmanager
     def _within(self, limit_s: float) -> Iterator[None]:
-        """Ends the connection when the block takes longer, so that a wait in it fails."""
+        """End the connection when the block takes longer, so that a wait in it fails."""
 
         def give_up() -> None:
             self._timed_out = True
@@ -368,20 +368,20 @@ _open: Final[set[Session]] = set()
 
 
 def end_sessions() -> None:
-    """Ends every connection of this process, so that a closing window does not wait for a silent machine."""
+    """End every connection of this process, so that a closing window does not wait for a silent machine."""
     for session in tuple(_open):
         session.end()
 
 
 @contextmanager
 def serving(machine: Machine, forward: tuple[int, int] | None = None) -> Iterator[Session]:
-    """Opens a session with Rankdeck's own program; raises as `Session` and `Session.become_server`."""
+    """Open a session with Rankdeck's own program; raises as `Session` and `Session.become_server`."""
     with Session(machine, forward) as session:
         session.become_server()
         yield session
 
 
 def look_at(machine: Machine) -> Devices:
-    """Reads a machine's devices and PyTorch version. Blocks; may be called from any thread. Raises as `serving`."""
+    """Read a machine's devices and PyTorch version. Blocks; may be called from any thread. Raises as `serving`."""
     with serving(machine) as session:
         return session.ask({"op": "devices"}, Devices)

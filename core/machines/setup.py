@@ -21,7 +21,7 @@ _STEP_LIMIT_S: Final = 1800.0
 
 
 def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
-    """Makes the missing environments there, and completes an interrupted one.
+    """Make the missing environments there, and complete an interrupted one.
 
     Args:
         machine: The machine.
@@ -66,7 +66,7 @@ def _make_python(session: Session, wheels: str, report: Report) -> None:
 
 
 def _run(session: Session, step: str, argv: list[str], report: Report) -> None:
-    """Runs a program there; its lines are progress, and the last ones the reason if it fails."""
+    """Run a program there; its lines are progress, and the last ones the reason if it fails."""
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
 
     def say(line: str) -> None:

@@ -78,7 +78,7 @@ def ssh_command(
     *,
     forward: tuple[int, int] | None = None,
 ) -> list[str]:
-    """Makes a command line that runs another one on a machine.
+    """Make a command line that runs another one on a machine.
 
     Args:
         program: The ssh.
@@ -105,7 +105,7 @@ def ssh_command(
 
 
 def agent_command(starter: str, source_bytes: int) -> list[str]:
-    """Makes the command there that reads a program from its standard input and runs it."""
+    """Make the command there that reads a program from its standard input and runs it."""
     # Double quotes, and nothing in them that sh, cmd or PowerShell would replace.
     return [*starter.split(" "), "-u", "-c", f'"import sys;exec(sys.stdin.buffer.read({source_bytes}))"']
 
@@ -118,7 +118,7 @@ def _quoted(path: Path) -> str:
 
 
 def explain_ssh(machine: Machine, printed: str, code: int | None, *, started: bool = True) -> RankdeckError:
-    """Makes the error for an ssh that ended before the other side had answered.
+    """Make the error for an ssh that ended before the other side had answered.
 
     Args:
         machine: The machine.

@@ -35,7 +35,7 @@ class TreeFile:
     sha256: str
 
     def read(self, offset: int = 0) -> Iterator[bytes]:
-        """Reads its bytes from `offset` up to `size`; raises `PreflightError` where it has become shorter."""
+        """Read its bytes from `offset` up to `size`; raises `PreflightError` where it has become shorter."""
         left = self.size - offset
         with explained(f"{self.source} could not be read"), open_binary(self.source) as file:
             file.seek(offset)
@@ -60,13 +60,13 @@ class Tree:
 
 
 def tree_of(name: str, root: Path, paths: Iterable[Path]) -> Tree:
-    """Makes a tree of files below a folder, each read once for its hash; raises `PreflightError`."""
+    """Make a tree of files below a folder, each read once for its hash; raises `PreflightError`."""
     named = ((PurePosixPath(*path.relative_to(root).parts), path) for path in sorted(paths))
     return Tree(name, tuple(tree_file(str(name_there), path) for name_there, path in named))
 
 
 def tree_file(path: str, source: Path) -> TreeFile:
-    """Reads a file of this computer once for its hash; raises `PreflightError`."""
+    """Read a file of this computer once for its hash; raises `PreflightError`."""
     with explained(f"{source} could not be read"):
         stat = source.stat()
         key = (str(source), stat.st_size, stat.st_mtime_ns)
@@ -77,7 +77,7 @@ def tree_file(path: str, source: Path) -> TreeFile:
 
 @functools.cache
 def own_code() -> Tree:
-    """Makes a tree of this Rankdeck's files that another machine needs: all but the window."""
+    """Make a tree of this Rankdeck's files that another machine needs: all but the window."""
     root = PACKAGE_FOLDER
     found = [path for name in _OWN_FOLDERS for path in (root / name).rglob("*") if path.suffix in _OWN_SUFFIXES]
     found = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
@@ -85,7 +85,7 @@ def own_code() -> Tree:
 
 
 def code_tree(name: str, root: Path) -> Tree:
-    """Makes a tree of a folder of code, without hidden and cached files, environments and runs.
+    """Make a tree of a folder of code, without hidden and cached files, environments and runs.
 
     Raises:
         UsageError: It is too large to be code.

@@ -50,7 +50,7 @@ def ask_program(
     limit_s: float | None,
     waiting: Callable[[Path], None] = lambda _: None,
 ) -> Answer:
-    """Runs a program until it ends, or has taken too long. Blocks; may be called from any thread.
+    """Run a program until it ends, or has taken too long. Blocks; may be called from any thread.
 
     Args:
         program: Arguments behind the interpreter; the path of a JSON file with the request is added.
@@ -82,7 +82,7 @@ def _spawn(
 
 
 def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: Callable[[], None]) -> None:
-    """Waits until all have ended, one has failed (the others may wait for it), or the time is over."""
+    """Wait until all have ended, one has failed (the others may wait for it), or the time is over."""
     deadline = None if limit_s is None else time.monotonic() + limit_s
     while any(child.poll() is None for child in children):
         waiting()

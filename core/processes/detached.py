@@ -23,7 +23,7 @@ _IN_A_JOB: Final = (
 
 
 def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> ProcessId:
-    """Starts a process that this one does not wait for, and that does not end with it.
+    """Start a process that this one does not wait for, and that does not end with it.
 
     Args:
         argv: Program and arguments.
@@ -61,7 +61,7 @@ def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> t
 
 
 def not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError:
-    """Makes the error for a process that the system did not start."""
+    """Make the error for a process that the system did not start."""
     return RankdeckError(
         f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
         "Check that the program and both folders exist and may be used.",

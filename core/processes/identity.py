@@ -27,7 +27,7 @@ class ProcessId:
 
     @classmethod
     def from_json(cls, value: object) -> ProcessId | None:
-        """Reads `pid` and `started`; None where these cannot be a process's."""
+        """Read `pid` and `started`; None where these cannot be a process's."""
         try:
             return read_record(cls, value)
         except RecordError:
@@ -51,7 +51,7 @@ def own() -> ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Finds the process that has this pid now (a zombie still has it)."""
+    """Find the process that has this pid now (a zombie still has it)."""
     if pid <= 0:
         return None
     try:

@@ -30,7 +30,7 @@ IGNORED_BY_PYTHON = [signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores them, and
 
 
 def become(parent_pid: int, argv: list[str]) -> int:
-    """Replaces this process by `argv`; returns (127) only when that is impossible."""
+    """Replace this process by `argv`; return (127) only when that is impossible."""
     if sys.platform == "linux":
         import ctypes
 
@@ -50,7 +50,7 @@ def become(parent_pid: int, argv: list[str]) -> int:
 
 
 def detach(stdin: int, argv: list[str]) -> int:
-    """Starts `argv` with its output where our standard error goes; prints its pid, or what went wrong."""
+    """Start `argv` with its output where our standard error goes; print its pid, or what went wrong."""
     if stdin < 0:
         stdin = os.open(os.devnull, os.O_RDONLY)
     actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_CLOSE, stdin), (os.POSIX_SPAWN_DUP2, 2, 1)]
@@ -66,7 +66,7 @@ def detach(stdin: int, argv: list[str]) -> int:
 
 
 def watch(mark: str) -> int:
-    """Waits for the end of the input, then kills the rest of the sessions named in it, and the marked processes."""
+    """Wait for the end of the input, then kill the rest of the sessions named in it, and the marked processes."""
     sessions: set[int] = set()
     for line in sys.stdin:
         (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))

@@ -95,7 +95,7 @@ def is_held(path: Path) -> bool:
 
 
 def _lock_soon(descriptor: int) -> None:
-    """Takes the lock, waiting for one that is held for an instant only (`is_held`)."""
+    """Take the lock, waiting for one that is held for an instant only (`is_held`)."""
     deadline = time.monotonic() + _PROBE_WAIT_S
     while True:
         try:
@@ -108,7 +108,7 @@ def _lock_soon(descriptor: int) -> None:
 
 
 def lock_holder(path: Path) -> ProcessId | None:
-    """Reads the process that last wrote its name into the lock file. It may be dead."""
+    """Read the process that last wrote its name into the lock file. It may be dead."""
     try:
         return ProcessId.from_json(parse_json(read_all(path)))
     except (OSError, ParseError):

@@ -35,7 +35,7 @@ def new_mark(prefix: str = "") -> str:
 
 
 def find_marked(prefix: str) -> dict[ProcessId, str]:
-    """Finds living processes of this user whose mark begins with `prefix`, and their marks; Linux only."""
+    """Find living processes of this user whose mark begins with `prefix`, and their marks; Linux only."""
     if sys.platform != "linux":
         return {}
     found: dict[ProcessId, str] = {}
@@ -62,7 +62,7 @@ def read_mark(pid: int) -> str:
 
 
 def end_marked(prefix: str, limit_s: float = 5.0) -> tuple[list[int], list[int]]:
-    """Ends every process whose mark begins with `prefix`, and those that they start meanwhile.
+    """End every process whose mark begins with `prefix`, and those that they start meanwhile.
 
     Returns:
         Pids that were ended, and pids that would not die within the limit.

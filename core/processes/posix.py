@@ -46,7 +46,7 @@ class SessionRules:
         self._watcher: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
-        """Starts a process that cannot outlive this one, its output going to `log_fd`; raises `OSError`."""
+        """Start a process that cannot outlive this one, its output going to `log_fd`; raises `OSError`."""
         self._used = True
         return self._forker.submit(self._start, argv, env, cwd, log_fd).result()
 
@@ -96,7 +96,7 @@ class SessionRules:
         return [process for process in found if process is not None and is_alive(process)]
 
     def reaped(self, pid: int) -> None:
-        """Forgets the session of a child whose exit code was collected, if it is empty: its number may come again."""
+        """Forget the session of a child whose exit code was collected, if it is empty: its number may come again."""
         try:
             os.killpg(pid, 0)
         except ProcessLookupError:
@@ -113,7 +113,7 @@ class SessionRules:
         self._signal(victims, signal.SIGKILL)
 
     def close(self) -> None:
-        """Lets the watcher end the rest."""
+        """Let the watcher end the rest."""
         if self._watcher is not None:
             try:
                 self._watcher.communicate(timeout=5.0)  # closes its input

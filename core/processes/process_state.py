@@ -37,7 +37,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def look_at(pid: int) -> ProcessState:
-    """Watches a process for half a second, and says what it does."""
+    """Watch a process for half a second, and say what it does."""
     try:
         process = psutil.Process(pid)
         before = sum(process.cpu_times()[:2])
@@ -62,7 +62,7 @@ def program_of(pid: int) -> int:
 
 
 def py_spy_stacks(pid: int) -> str:
-    """Reads the stacks of a process's threads by ``py-spy dump``; empty where it is missing or not allowed."""
+    """Read the stacks of a process's threads by ``py-spy dump``; empty where it is missing or not allowed."""
     beside = Path(sys.executable).with_name("py-spy.exe" if sys.platform == "win32" else "py-spy")
     program = str(beside) if beside.exists() else find_program("py-spy")
     if program is None:

@@ -13,7 +13,7 @@ PYTHONPATH: Final = "PYTHONPATH"
 
 
 def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Makes the environment of a process of ours.
+    """Make the environment of a process of ours.
 
     Returns:
         `inherited` without `PYTHONHOME` and, over it, `own`, with this package and `rankdeck` in front of the person's

@@ -74,7 +74,7 @@ class ProcessTree:
         self.close()
 
     def spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> Child:
-        """Starts a process; the arguments and errors are those of `spawn_detached`."""
+        """Start a process; the arguments and errors are those of `spawn_detached`."""
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             with append_unlinked(log) as file:  # O_APPEND: what the process and its children write never overlaps
@@ -86,16 +86,16 @@ class ProcessTree:
         return child
 
     def members(self) -> list[ProcessId]:
-        """Finds every living process of the tree: children and their children."""
+        """Find every living process of the tree: children and their children."""
         self._reap()
         return self._rules.members()
 
     def terminate(self) -> None:
-        """Asks every process of the tree to end (SIGTERM). Windows has no way to ask: there it ends them."""
+        """Ask every process of the tree to end (SIGTERM). Windows has no way to ask: there it ends them."""
         self._rules.terminate(self.members())
 
     def kill(self, deadline: float) -> list[int]:
-        """Ends every process of the tree and waits for it.
+        """End every process of the tree and wait for it.
 
         Args:
             deadline: Moment on `time.monotonic` until which it waits, but for half a second at least, because a process
@@ -122,7 +122,7 @@ class ProcessTree:
                 return sorted(process.pid for process in living if is_alive(process))
 
     def stop(self, limit_s: float) -> list[int]:
-        """Terminates, and kills the rest after a quarter of the time; returns pids that would not die."""
+        """Terminate, and kill the rest after a quarter of the time; return pids that would not die."""
         began = time.monotonic()
         if not self.members():
             return []
@@ -134,7 +134,7 @@ class ProcessTree:
         return []
 
     def close(self, kill_wait_s: float = 5.0) -> list[int]:
-        """Ends the rest and closes the platform's handles; returns pids that would not die within `kill_wait_s`."""
+        """End the rest and close the platform's handles; return pids that would not die within `kill_wait_s`."""
         if self._closed:
             return []
         self._closed = True

@@ -119,12 +119,12 @@ class JobObjectRules:
         self.kill(victims)
 
     def kill(self, victims: Collection[ProcessId]) -> None:
-        """Ends the processes; they are all processes of the job."""
+        """End the processes; they are all processes of the job."""
         if self._job is not None and victims:
             self._checked(self._api.TerminateJobObject(self._job, ENDED_BY_HOST))
 
     def close(self) -> None:
-        """Closes the job, which ends the rest."""
+        """Close the job, which ends the rest."""
         if self._job is not None:
             self._api.CloseHandle(self._job)
             self._job = None

@@ -18,12 +18,12 @@ def new_nonce() -> str:
 
 
 def proof(secret: str, *parts: str) -> str:
-    """Makes the proof of a secret over these parts (HMAC-SHA256)."""
+    """Make the proof of a secret over these parts (HMAC-SHA256)."""
     lengths = ",".join(str(len(part)) for part in parts)  # so that no two lists of parts are one text
     text = "\n".join([lengths, *parts])
     return hmac.new(secret.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def rank_proof(token: str, nonce: str, rank: int, attempt: int) -> str:
-    """Makes the proof that a rank on another machine sends to its host instead of the token."""
+    """Make the proof that a rank on another machine sends to its host instead of the token."""
     return proof(token, "rank", nonce, str(rank), str(attempt))

@@ -27,7 +27,7 @@ _NAMES: Final = {cls: name for name, cls in MESSAGE_TYPES.items()}
 
 
 def encode(message: Message) -> bytes:
-    """Encodes a message as one line of UTF-8 JSON, newline included; raises `ProtocolError`."""
+    """Encode a message as one line of UTF-8 JSON, newline included; raises `ProtocolError`."""
     name = _NAMES[type(message)]
     line = json.dumps({"type": name, **dataclasses.asdict(message)}, ensure_ascii=False, separators=(",", ":"))
     data = line.encode("utf-8", errors="surrogatepass") + b"\n"
@@ -37,7 +37,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message | dict[str, Any]:
-    """Decodes a message, or a metrics line as the dict it is.
+    """Decode a message, or a metrics line as the dict it is.
 
     Raises:
         ProtocolError: Not UTF-8 JSON, not an object, no known type, a field missing, unknown or of the wrong type.

@@ -28,7 +28,7 @@ class Message:
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def _message(name: str) -> Callable[[type[Any]], Any]:
-    """Makes a class a frozen dataclass and registers it by its name on the wire."""
+    """Make a class a frozen dataclass and register it by its name on the wire."""
 
     def register(cls: type[Any]) -> type[Any]:
         MESSAGE_TYPES[name] = dataclass(frozen=True, slots=True)(cls)

@@ -93,7 +93,7 @@ class RankContext:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> RankContext:
-        """Reads the context of the rank that has this environment; raises `UsageError` where there is none."""
+        """Read the context of the rank that has this environment; raises `UsageError` where there is none."""
         text = environment.get(ENV_RANK)
         if text is None:
             raise _not_started_by_a_host(f"{ENV_RANK} is not set")

@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
     # for the host
 
     def send(self, message: Message) -> None:
-        """Queues one line; does nothing for a peer that is gone, which `closed` reports."""
+        """Queue one line; do nothing for a peer that is gone, which `closed` reports."""
         self.send_line(codec.encode(message))
 
     def send_line(self, line: bytes) -> None:
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def refuse(self, reason: str) -> None:
-        """Says why, then closes."""
+        """Say why, then close."""
         if self._refused or self._transport is None:
             return
         self._refused = True
@@ -153,12 +153,12 @@ class Connection(asyncio.Protocol):
             self._deadline = asyncio.get_running_loop().call_later(REFUSAL_LINGER_S, self._transport.close)
 
     def close(self) -> None:
-        """Closes once everything queued is sent."""
+        """Close once everything queued is sent."""
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Closes at once; what is queued is lost."""
+        """Close at once; what is queued is lost."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
         return f"rank {self.hello.rank}" if self.hello.role == "rank" else f"client (pid {self.hello.pid})"
 
     def _drain(self, size: int) -> None:
-        """Ignores the rest of a refused peer's data; beyond the limit it stays in the system's buffers."""
+        """Ignore the rest of a refused peer's data; beyond the limit it stays in the system's buffers."""
         self._drained += size
         if self._drained > REFUSAL_DRAIN_BYTES and self._transport is not None:
             self._transport.pause_reading()
@@ -304,20 +304,20 @@ class Listener:
         self._paused = False
 
     async def start(self) -> int:
-        """Listens on loopback, and returns the port."""
+        """Listen on loopback, and return the port."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=512)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
     async def listen_on(self, address: str, port: int) -> None:
-        """Listens for ranks of other machines too, on one interface, each of which has to answer a challenge."""
+        """Listen for ranks of other machines too, on one interface, each of which has to answer a challenge."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Connection(self, new_nonce()), address, port, backlog=512)
         self._servers.append(server)
 
     def expect_ranks(self, attempt: int, world_size: int, token: str) -> None:
-        """Welcomes only ranks of this attempt from now on; those before keep their connections."""
+        """Welcome only ranks of this attempt from now on; those before keep their connections."""
         self._attempt, self._world_size, self._rank_token = attempt, world_size, token
         self._present.clear()
 
@@ -326,7 +326,7 @@ class Listener:
         return list(self._clients)
 
     def pause_ranks(self) -> None:
-        """Reads nothing from ranks, so that TCP holds them back. Clients are still heard: a stop must get through."""
+        """Read nothing from ranks, so that TCP holds them back. Clients are still heard: a stop must get through."""
         self._paused = True
         for connection in self._ranks:
             connection.pause()
@@ -337,7 +337,7 @@ class Listener:
             connection.resume()
 
     async def close(self, linger_s: float = 1.0) -> None:
-        """Stops listening, sends queued lines to clients for `linger_s` at most, and closes every connection."""
+        """Stop listening, send queued lines to clients for `linger_s` at most, and close every connection."""
         for server in self._servers:
             server.close()
         loop = asyncio.get_running_loop()
@@ -353,7 +353,7 @@ class Listener:
     # for Connection
 
     def why_refused(self, hello: Hello, nonce: str = "") -> str | None:
-        """Returns the reason to refuse a peer, or None."""
+        """Return the reason to refuse a peer, or None."""
         if hello.role == "client":
             return None if not nonce and _same(hello.token, self._client_token) else "The token is wrong."
         wanted = self._rank_token
@@ -399,7 +399,7 @@ def _same(given: str, wanted: str) -> bool:
 
 
 def _decode_hello(line: bytes) -> Hello:
-    """Decodes the first line of a connection; raises `ProtocolError`, which names both versions where they differ."""
+    """Decode the first line of a connection; raises `ProtocolError`, which names both versions where they differ."""
     try:
         value = parse_json(line)
     except ParseError:
@@ -416,7 +416,7 @@ def _decode_hello(line: bytes) -> Hello:
 
 
 def repair(line: bytes) -> tuple[bytes, Any]:
-    """Repairs a line that strict JSON refuses: NaN and infinities become null, named under "nonfinite".
+    """Repair a line that strict JSON refuses: NaN and infinities become null, named under "nonfinite".
 
     Returns:
         The line as it is to be written and its value, which is None for a line that cannot be repaired.

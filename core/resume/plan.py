@@ -14,21 +14,20 @@ from core.ledger.ledger import LedgerFile, LedgerProgress
 from core.machine.devices.names import label_by_uuid
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.records import Text, Whole
 
 NOT_STARTED_HERE: Final = "It was not started on this machine. Nothing of it runs until you agree."
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """A plan as a person reads it, a sentence a line. It travels as JSON, where another machine makes it."""
+    """A plan as a person reads it, a sentence a line."""
 
-    lines: tuple[Text, ...]
+    lines: tuple[str, ...]
     checkpoints: tuple[CheckpointEntry, ...] = ()
-    best: Whole | None = None
-    steps: Whole | None = None
-    mode_then: Text = ""
-    devices_then: tuple[Text, ...] = ()
+    best: int | None = None
+    steps: int | None = None
+    mode_then: str = ""
+    devices_then: tuple[str, ...] = ()
     code_accepted: bool = False
 
 

@@ -37,7 +37,7 @@ class RemoteRun:
 
 
 def read_remote(run_dir: Path) -> RemoteRun | None:
-    """Reads the note in a run's folder; None where the run has only been here. Raises `StateFileError`."""
+    """Read the note in a run's folder; None where the run has only been here. Raises `StateFileError`."""
     path = run_dir / FILE_NAME
     if not path.exists():
         return None
@@ -49,6 +49,6 @@ def read_remote(run_dir: Path) -> RemoteRun | None:
 
 
 def write_remote(run_dir: Path, remote: RemoteRun) -> None:
-    """Writes the note; raises `PreflightError` when the disk refuses."""
+    """Write the note; raises `PreflightError` when the disk refuses."""
     values = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(remote)}
     write_atomic(run_dir / FILE_NAME, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
