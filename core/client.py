@@ -260,7 +260,7 @@ class HostConnection:
             raise _unreachable(self._store, f"it closed the connection ({error})") from None
 
     def messages(self, timeout_s: float) -> list[Message]:
-        """What the host has said since the last call; waits for something at most so long.
+        """Return the host's messages since the last call; wait for one for `timeout_s` at most.
 
         Raises:
             ConnectionRefusedByHostError: The host has closed the connection; everything before was returned.

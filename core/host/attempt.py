@@ -39,7 +39,6 @@ from core.protocol.messages import (
     Claim,
     CommitBegin,
     CommitFailed,
-    CommitPlease,
     CommitStaged,
     DataReady,
     GoalProgress,
@@ -223,10 +222,6 @@ class Attempt:
             watch.cancel()
         self._news.set()
         self._ranks.broadcast(Stop())
-
-    def commit_asked(self) -> None:
-        if self._end.has_begun:
-            self._ranks.broadcast(CommitPlease("asked for"))
 
     def give_up(self, error: dict[str, str]) -> None:
         self._end.end(Outcome("failed", error))

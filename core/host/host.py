@@ -22,14 +22,14 @@ from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, metrics_lost, own_failure, with_unkillable
 from core.host.rank_processes import launcher_of, rank_processes
-from core.host.services import HostServices
+from core.host.services import HostServices, logging_failure
 from core.host.states import HostState
 from core.host.watches.disk import ReservedSpace, folder_gone, until_gone
 from core.metrics.last_value import last_value
 from core.metrics.metrics_file import MetricsWriter
 from core.processes import ProcessTree
 from core.processes.identity import own
-from core.protocol.messages import CommitRequest, Hello, Message, StopRequest
+from core.protocol.messages import Hello, Message, StopRequest
 from core.protocol.server import Connection, Listener
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
@@ -85,7 +85,7 @@ class RunHost:
             watching = asyncio.create_task(until_gone(self._store.run_toml))
             watching.add_done_callback(self._on_folder_gone)
             tasks += [publishing, watching]
-            publishing.add_done_callback(_log_failure)
+            publishing.add_done_callback(logging_failure("the state is no longer published"))
             self._status.change_phase("planning")
             config, writer, columns = await asyncio.to_thread(self._open_metrics)
             self._stream.open(writer, columns)
@@ -199,9 +199,6 @@ class RunHost:
                 attempt.message_received(hello.rank, message)
         elif isinstance(message, StopRequest):
             self.request_stop(message.now, "client")
-        elif isinstance(message, CommitRequest):
-            if self._life.attempt is not None:
-                self._life.attempt.commit_asked()
         else:
             connection.refuse(f"A client has no business sending a {type(message).__name__}.")
 
@@ -250,8 +247,3 @@ def _starting(first: RunState, number: int) -> RunState:
         tokens_per_s=None,
         stopped_by="",
     )
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("the state is no longer published", exc_info=task.exception())

@@ -65,3 +65,13 @@ def _enter(store: RunStore, changes: Mapping[str, Any]) -> None:
         write_atomic(store.run_toml, to_toml(store.config().replace(**changes)))
     except (OSError, RankdeckError) as error:
         log.warning("%s could not be entered in run.toml: %s", ", ".join(changes), error)
+
+
+def logging_failure(message: str) -> Callable[[asyncio.Task[None]], None]:
+    """A done callback for a task that nothing awaits."""
+
+    def done(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            log.error(message, exc_info=task.exception())
+
+    return done

@@ -109,7 +109,7 @@ def read_index(folder: Path) -> ColumnsIndex | None:
 
 
 def load_index(folder: Path) -> ColumnsIndex | None:
-    """As `read_index`, before the columns are made again; raises `FileInUseError`: they may well be good."""
+    """Read the index before the columns are made again; raises `FileInUseError`: they may well be good."""
     path = folder / INDEX_NAME
     try:
         document = require_format(read_json(path), path, FORMAT, VERSION)

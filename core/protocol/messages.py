@@ -408,11 +408,6 @@ class StopRequest(Message):
     now: bool = False
 
 
-@_message("commit_request")
-class CommitRequest(Message):
-    """Commit a checkpoint at the next step boundary and go on."""
-
-
 # --- host → client ---------------------------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ class RunNotes:
     pinned: bool = False
 
     def renamed(self, name: str) -> RunNotes:
-        """With another name, or without one; raises `UsageError` if it is too long or has line breaks."""
+        """Change the name, or remove it; raises `UsageError` if it is too long or has line breaks."""
         name = name.strip()
         if len(name) > MAX_NAME or not name.isprintable():
             raise UsageError(
@@ -53,7 +53,7 @@ class RunNotes:
         return dataclasses.replace(self, note=note.strip())
 
     def tagged(self, added: Iterable[str] = (), removed: Iterable[str] = ()) -> RunNotes:
-        """With more tags, and with fewer, in lower case; raises `UsageError` for an unusable tag, or too many."""
+        """Add and remove tags, in lower case; raises `UsageError` for an unusable tag, or too many."""
         wanted = {tag.strip().lower() for tag in added}
         for tag in wanted:
             if not 0 < len(tag) <= MAX_TAG or not tag.isprintable() or any(c.isspace() or c in ",:" for c in tag):

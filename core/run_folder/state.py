@@ -116,7 +116,7 @@ class RunState:
         return self.replace(state=INTERRUPTED, error=error)
 
     def as_dict(self) -> dict[str, Any]:
-        """As `state.json` and `RunStatus` carry it; numbers that are not finite become null."""
+        """The document for `state.json` and `RunStatus`; numbers that are not finite become null."""
         values: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)

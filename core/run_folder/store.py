@@ -46,7 +46,7 @@ BINS: Final = "bins.bin"
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """How to reach a live run host: `host.json`."""
+    """The address of a live run host, from `host.json`."""
 
     port: int
     token: str

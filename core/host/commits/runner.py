@@ -16,7 +16,7 @@ from core.files.atomic import copy_atomic
 from core.host.commits.coordinator import CommitCoordinator
 from core.host.commits.ledger_keeper import LedgerKeeper, write_ledger
 from core.host.ranks import Ranks
-from core.host.services import HostServices
+from core.host.services import HostServices, logging_failure
 from core.protocol.messages import CommitPlease, CommitStaged, Committed, CommitTo, Position
 
 log = logging.getLogger(__name__)
@@ -233,9 +233,5 @@ class CommitRunner:
 
         task = asyncio.get_running_loop().create_task(run())
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("a commit went wrong in the host itself", exc_info=task.exception())
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(logging_failure("a commit went wrong in the host itself"))

@@ -1,1 +1,1 @@
-"""From ranks' lines to `metrics.jsonl`, columns and clients."""
+"""Metrics on their way from ranks to `metrics.jsonl`, columns and clients."""

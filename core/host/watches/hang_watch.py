@@ -14,7 +14,7 @@ from core.files.links import append_unlinked
 from core.formatting import duration, listed, number
 from core.host.pace import PATIENCE, SHORTEST_S, AwakeClock
 from core.host.ranks import Rank, Ranks
-from core.host.services import HostServices
+from core.host.services import HostServices, logging_failure
 from core.host.states import AttemptPhase
 from core.host.watches.hang_diagnosis import HangDiagnosis, RankView, diagnose, next_step, title
 from core.host.watches.watch import Watch
@@ -137,7 +137,7 @@ class HangResponse:
     def begin(self, late: Sequence[Rank], silent_s: float) -> None:
         if self._responding is None or self._responding.done():
             self._responding = asyncio.get_running_loop().create_task(self._respond(late, silent_s))
-            self._responding.add_done_callback(_log_failure)
+            self._responding.add_done_callback(logging_failure("a hang could not be reported"))
 
     def answered(self, rank: Rank, message: Stacks) -> None:
         self._answers[rank.number] = message
@@ -275,11 +275,6 @@ class HangResponse:
         if self._ranks.run.recipe.self_contained:
             return "the script starts again and decides where it continues."
         return "the run continues from its last checkpoint."
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("a hang could not be reported", exc_info=task.exception())
 
 
 def _seconds(value: float) -> str:

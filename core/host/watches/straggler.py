@@ -93,7 +93,7 @@ class Straggler:
         return max(self.ranks, key=self.work_s.__getitem__)
 
     def excess(self, figures: Sequence[float]) -> float:
-        """By how much the slowest rank's figure exceeds the mean of the others'."""
+        """The difference between the slowest rank's figure and the mean of the others'."""
         return figures[self.slowest] - sum(figures[rank] for rank in self.others) / len(self.others)
 
     @property
@@ -292,7 +292,7 @@ class StragglerWatch(Watch):
 
 
 def _held_down(reading: Mapping[str, Any]) -> str:
-    """Why a GPU's clock is held down, but for its power limit, as text; empty where it is not."""
+    """The reason why a GPU's clock is held down, but for its power limit, as text; empty without one."""
     reasons = [str(why) for why in reading.get("throttle_reasons") or () if why != POWER_CAP]
     celsius = reading.get("temperature_celsius")
     hot = f", at {number(celsius, 2)} °C" if isinstance(celsius, int | float) else ""

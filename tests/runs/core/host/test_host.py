@@ -12,7 +12,7 @@ import pytest
 from core.checkpoints.store import CheckpointStore
 from core.client import connect
 from core.metrics.columns import is_current
-from core.protocol.messages import Appended, CommitRequest, RunStatus
+from core.protocol.messages import Appended, RunStatus
 from core.run_folder.log_times import read_log_times
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
@@ -114,7 +114,6 @@ def test_a_client_reads_the_file_as_far_as_it_is_told_and_hears_every_state(make
     connection = connect(run.store)
     told, states = 0, []
     try:
-        connection.send(CommitRequest())
         while not states or states[-1] != FINISHED:
             for message in connection.messages(20.0):
                 if isinstance(message, Appended):

@@ -104,25 +104,16 @@ def test_a_file_cut_in_half_is_refused(tmp_path: Path, base: str, part: float) -
 @pytest.mark.parametrize(
     ("base", "change", "words"),
     [
-        ("current", {"completed_chunks": {}}, "completed_chunks holds an object; it must be a list"),
-        ("current", {"completed_chunks": [5]}, "completed_chunks[0] is 5; it must be an object"),
         ("current", {"completed_chunks": [{"block_id": -1, "chunk_id": 0}]}, "completed_chunks[0].block_id is -1"),
         ("current", {"completed_chunks": [{"block_id": 0}]}, "completed_chunks[0].chunk_id is missing"),
-        ("current", {"completed_chunks": [{"block_id": "0", "chunk_id": 0}]}, "holds text"),
-        ("current", {"completed_chunks": [{"block_id": True, "chunk_id": 0}]}, "holds true or false"),
-        ("current", {"completed_chunks": [{"block_id": 1.5, "chunk_id": 0}]}, "is 1.5"),
         ("current", {"current_epoch": -1}, "current_epoch is -1"),
-        ("current", {"current_epoch": "0"}, "current_epoch holds text"),
         ("current", {"current_epoch": 2**70}, "current_epoch is"),
         ("current", {"total_steps": None, "total_true_steps": "x"}, "total_true_steps holds text"),
         ("current", {"blocks_this_epoch": [0, -2]}, "blocks_this_epoch[1] is -2"),
         ("current", {"started_blocks": 3}, "started_blocks is 3"),
         ("current", {"in_progress_chunks": [{"block_id": 0, "chunk_id": 0, "timestamp": "x"}]}, "timestamp holds text"),
-        ("current", {"brain_id": 5}, "brain_id is 5"),
         ("older", {"completed_chunks": [{"block_id": 0, "chunk_id": 0, "step": -5}]}, "step is -5"),
-        ("own", {"dataset": None}, "dataset holds nothing (null)"),
         ("own", {"chunk_size": 0}, "chunk_size is 0; it must be a whole number of 1 or more"),
-        ("own", {"seed": None}, "seed holds nothing"),
         ("own", {"format": "another"}, "says format 'another'"),
         ("own", {"version": "1"}, "which is not a version"),
     ],
@@ -146,14 +137,9 @@ def test_our_own_form_lacks_nothing_in_silence(tmp_path: Path, name: str) -> Non
     document = own()
     del document[name]
     optional = {
-        "brain_id",
-        "dataset_name",
-        "total_blocks_in_dataset",
-        "epochs",
-        "checkpoint",
-        "samples_trained",
+        "brain_id", "dataset_name", "total_blocks_in_dataset", "epochs", "checkpoint", "samples_trained",
         "skipped_batches",
-    }
+    }  # fmt: skip
     if name in optional:
         assert read_state_file(write(tmp_path, document)).form == "rankdeck"
     else:

@@ -60,10 +60,6 @@ def test_a_recipes_name_is_made_safe(runs_dir: Path) -> None:
     assert not set(store.dir.name) & set('<>:"/\\|?* ')
 
 
-def test_runs_of_one_second_have_different_ids(runs_dir: Path) -> None:
-    assert len({RunStore.create(runs_dir, RunConfig()).dir for _ in range(20)}) == 20
-
-
 def test_a_folder_of_ones_own_is_used_once(tmp_path: Path, runs_dir: Path) -> None:
     folder = tmp_path / "my run"
     assert RunStore.create(runs_dir, RunConfig(), run_dir=folder).state().run_id == "my run"
@@ -101,31 +97,20 @@ def test_state_comes_back_as_it_was_written(store: RunStore) -> None:
     ("change", "error"),
     [
         ({"step": "5"}, StateFileError),
-        ({"step": True}, StateFileError),
-        ({"step": None}, StateFileError),
         ({"devices": "cpu:0"}, StateFileError),
-        ({"devices": [1]}, StateFileError),
         ({"host": {"pid": "1"}}, StateFileError),
-        ({"host": 5}, StateFileError),
         ({"run_id": ""}, StateFileError),
         ({"error": "text"}, StateFileError),
         ({"created": float("nan")}, StateFileError),
-        ({"created": 1e308}, StateFileError),
-        ({"created": -1e18}, StateFileError),
         ({"updated": 1e18}, StateFileError),
-        ({"loss": 10**399}, StateFileError),
         ({"loss": float("nan")}, StateFileError),
         ({"step": -1}, StateFileError),
         ({"world_size": 10**12}, StateFileError),
-        ({"total_steps": 10**300}, StateFileError),
         ({"exit_code": 10**20}, StateFileError),
         ({"host": {"pid": 1, "started": 10**399}}, StateFileError),
-        ({"host": {"pid": 2**70, "started": 1.0}}, StateFileError),
-        ({"host": {"pid": True, "started": 1.0}}, StateFileError),
         ({"state": "dancing"}, StateFileError),
         ({"name": "x" * 5000}, StateFileError),
         ({"error": {"title": "\udfff"}}, StateFileError),
-        ({"error": {"title": [[[[]]]]}}, StateFileError),
         ({"devices": ["cpu:0"] * 100_000}, StateFileError),
         ({"format": "x"}, StateFileError),
         ({"version": 3}, NewerVersionError),
@@ -147,11 +132,8 @@ def test_an_unknown_field_of_a_state_is_left_out(store: RunStore) -> None:
 def test_a_live_state_with_a_dead_host_is_interrupted(store: RunStore, word: str) -> None:
     store.write_state(store.state().replace(state=word, host=DEAD, step=12, checkpoint=4))
     seen = store.state()
-    assert seen.state == "interrupted"
-    assert seen.error is not None
-    assert "step 12" in seen.error["cause"]
-    assert "resume" in seen.error["next_step"]
-    assert "checkpoint 4" in seen.error["next_step"]
+    assert seen.state == "interrupted" and seen.error is not None and "step 12" in seen.error["cause"]
+    assert "resume" in seen.error["next_step"] and "checkpoint 4" in seen.error["next_step"]
     assert store.stored_state().state == word
 
 
@@ -299,7 +281,8 @@ def test_a_lock_dies_with_its_process(store: RunStore) -> None:
 
 
 def test_the_list_copes_with_everything(runs_dir: Path) -> None:
-    stores = [RunStore.create(runs_dir, RunConfig()) for _ in range(5)]
+    assert list_runs(runs_dir / "missing") == []
+    stores = [RunStore.create(runs_dir, RunConfig()) for _ in range(5)]  # of one second
     now = time.time()
     for age, made in enumerate(stores):
         made.write_state(made.stored_state().replace(created=now - age, updated=now))
@@ -312,14 +295,8 @@ def test_the_list_copes_with_everything(runs_dir: Path) -> None:
     assert len(entries) == 5
     words = [entries[made.dir.name].word for made in stores]
     assert words == ["starting", "damaged", "damaged", "interrupted", "starting"]
-    problem = entries[stores[1].dir.name].problem
-    assert problem is not None
-    assert "cut off" in problem
+    assert "cut off" in (entries[stores[1].dir.name].problem or "")
     assert [entry.path for entry in list_runs(runs_dir)][:3] == [stores[0].dir, stores[3].dir, stores[4].dir]
-
-
-def test_no_runs_folder_is_no_runs(tmp_path: Path) -> None:
-    assert list_runs(tmp_path / "missing") == []
 
 
 def test_a_run_is_found_by_all_its_names(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
