@@ -230,19 +230,12 @@ class Attempt:
     # starting
 
     async def _spawn(self) -> None:
-        loop = asyncio.get_running_loop()
         self._services.status.change_phase("spawning")
         commands = [rank.command for rank in self._ranks]
-        together = self._processes.start_together
-        started = await loop.run_in_executor(None, together, commands, lambda: self._ladder.is_asked)
+        started = await asyncio.to_thread(self._processes.start, commands, lambda: self._ladder.is_asked)
         for rank, child in zip(self._ranks, started, strict=False):
             rank.child = child
-        for rank in self._ranks:
-            if self._ladder.is_asked:
-                return
-            if rank.child is None:
-                rank.child = await loop.run_in_executor(None, self._processes.start, rank.command)
-            log.info("rank %d is process %d on %s", rank.number, rank.child.pid, rank.command.device.uuid)
+            log.info("rank %d is process %d on %s", rank.number, child.pid, rank.command.device.uuid)
         self._end.await_start()
 
     def _watch_processes(self) -> None:

@@ -42,11 +42,8 @@ class RankProcess(Protocol):
 class RankProcesses(Protocol):
     """The ranks' processes of one attempt; the methods wait, and are called from one thread at a time."""
 
-    def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
-        """Start ranks side by side, as many of the first as it can, until it is stopped; raises as `start`."""
-
-    def start(self, command: RankCommand) -> RankProcess:
-        """Start a rank; raises `RankdeckError`."""
+    def start(self, commands: Sequence[RankCommand], is_stopped: Callable[[], bool]) -> list[RankProcess]:
+        """Start ranks in order, until it is stopped; raises `RankdeckError`."""
 
     def stop(self, limit_s: float) -> list[int]:
         """End all of them; return pids that would not die."""
@@ -59,11 +56,13 @@ class SpawnedRanks:
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
 
-    def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
-        return []  # one process cannot start several at once
-
-    def start(self, command: RankCommand) -> RankProcess:
-        return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
+    def start(self, commands: Sequence[RankCommand], is_stopped: Callable[[], bool]) -> list[RankProcess]:
+        started: list[RankProcess] = []
+        for one in commands:
+            if is_stopped():
+                break
+            started.append(self._tree.spawn(one.argv, one.environment(os.environ), one.cwd, one.log))
+        return started
 
     def stop(self, limit_s: float) -> list[int]:
         return self._tree.stop(limit_s)
@@ -190,15 +189,15 @@ class LaunchedRanks:
         self._ranks: list[LaunchedRank] = []
         self._asked: dict[int, int] = {}
 
-    def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
+    def start(self, commands: Sequence[RankCommand], is_stopped: Callable[[], bool]) -> list[RankProcess]:
         """Ask all processes, then wait for one after another."""
-        for command in _commands:
+        for command in commands:
             self._asked[command.rank] = self._ask(command)
         started: list[RankProcess] = []
-        for command in _commands:
-            if _is_stopped():
+        for command in commands:
+            if is_stopped():
                 break
-            started.append(self.start(command))
+            started.append(self._started(command.rank))
         return started
 
     def _ask(self, command: RankCommand) -> int:
@@ -217,21 +216,21 @@ class LaunchedRanks:
             },
         )
 
-    def start(self, command: RankCommand) -> RankProcess:
-        """Have a rank started, if it was not announced, and wait for it; raises `RankdeckError`."""
-        number = self._asked[command.rank] if command.rank in self._asked else self._ask(command)
-        answer = self._wait(command.rank, number, _START_LIMIT_S)
-        self._asked.pop(command.rank, None)
+    def _started(self, number: int) -> LaunchedRank:
+        """Wait for a rank that was asked for."""
+        asked = self._asked[number]
+        answer = self._wait(number, asked, _START_LIMIT_S)
+        del self._asked[number]
         if answer is None:
             raise RankdeckError(
-                f"The process that {self._launcher.title} started for rank {command.rank} is gone or does not answer.",
+                f"The process that {self._launcher.title} started for rank {number} is gone or does not answer.",
                 f"Look at the output of {self._launcher.title}.",
                 title="A rank could not be started",
             )
         if isinstance(answer.get("error"), dict):
             error = answer["error"]
             raise RankdeckError(error.get("cause", ""), error.get("next_step", ""), title=error.get("title"))
-        rank = LaunchedRank(self._launcher, command.rank, number, int(answer["pid"]))
+        rank = LaunchedRank(self._launcher, number, asked, int(answer["pid"]))
         self._ranks.append(rank)
         return rank
 
