@@ -15,7 +15,6 @@ from app.shown_run.shown_run_controller import ShownRunController
 from app.threads.background import Operation, OperationRunner
 from app.window.main_window import MainWindow
 from core.run_folder.record import RunRecord
-from core.run_folder.store import RunStore
 
 
 class NotificationsController(QObject):
@@ -69,19 +68,12 @@ class NotificationsController(QObject):
         return QApplication.activeWindow() is not None and self._showing.run_dir == run_dir
 
     def _tell(self, record: RunRecord) -> None:
-        """Show the news of a run once its evaluations are read."""
-
-        def work() -> RunNews | None:
-            from core.compare.figures import read_figures  # here: the window opens without it
-
-            is_finished = record.entry.word == "finished"
-            return run_news(record, read_figures(RunStore(record.path)) if is_finished else None)
-
         def done(news: RunNews | None) -> None:
             if news is not None:
                 self.tray.show_message(news)
 
-        self._runner.run(Operation(work, done, lambda _: None))
+        # In a thread: NumPy is imported with the texts of a run's end.
+        self._runner.run(Operation(lambda: run_news(record), done, lambda _: None))
 
     def _on_clicked(self, run_dir: Path) -> None:
         self._window.come_forward()

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.errors import full_stop, sentences
-from core.formatting import count, number
 
 if TYPE_CHECKING:
-    from core.compare.figures import Figures
-    from core.recipes.main_metric import MainMetric
     from core.run_folder.record import RunRecord
 
 # States that are reported: a run that was stopped was stopped by a person.
@@ -55,16 +52,15 @@ class LiveRuns:
         return reported
 
 
-def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | None:
-    """The message about a run; None if there is none. `figures`: its evaluations, where they could be read."""
+def run_news(record: RunRecord) -> RunNews | None:
+    """The message about a run; None if there is none."""
     from app.run.run_outcome import cause_and_step  # here: NumPy comes with it
-    from core.recipes.main_metric import MainMetrics  # here: the window opens without it
 
     state, name = record.entry.state, record.label
     if state is None:
         return None
     if state.state == "finished":
-        return RunNews(record.path, "success", f"{name} finished.", _best(figures, MainMetrics().of(state.recipe)))
+        return RunNews(record.path, "success", f"{name} finished.")
     if state.state == "failed":
         error = state.error or {}
         return RunNews(
@@ -76,17 +72,3 @@ def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | Non
         title = full_stop(state.trouble.get("title", "The run cannot be saved"))
         return RunNews(record.path, "warning", f"{name} needs you.", sentences(title, cause_and_step(state.trouble)))
     return None
-
-
-def _best(figures: Figures | None, metric: MainMetric) -> str:
-    """The best evaluation of the recipe's main metric, or its last value in a run that was not evaluated."""
-    if figures is None:
-        return ""
-    points = next((found for name in metric.eval_names if (found := figures.evals.get(name))), None)
-    if points:
-        pick = max if metric.is_higher_better else min
-        step, value = pick(points, key=lambda point: point[1])
-        return f"Best {metric.eval_title} {number(value)} at step {count(int(step))}."
-    groups = figures.last.values()
-    last = next((values[name] for values in groups for name in metric.names if name in values), None)
-    return f"Last {metric.title} {number(last)}." if last is not None else ""

@@ -10,8 +10,7 @@ from typing import Final
 from PySide6.QtGui import QTextDocument
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-# These come first in the list of pages; all others follow by title.
-FIRST: Final = ("getting-started", "command-line", "data", "modes", "charts", "resume-and-ledger", "recipes", "scripts")
+START: Final = "getting-started"
 _FRAME: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} – Rankdeck</title><style>
 :root {{ color-scheme: light dark }} body {{ font: 16px/1.5 "Segoe UI", system-ui, sans-serif; margin: 2em auto;
@@ -34,8 +33,7 @@ def write_documentation(target: Path, source: Path = DOCS) -> Path:
     if not pages:
         raise FileNotFoundError(f"There are no pages in {source}")
     titles = {path: _title(text) or path.stem for path, text in pages.items()}
-    places = {name: place for place, name in enumerate(FIRST)}
-    ordered = sorted(pages, key=lambda path: (places.get(path.stem, len(places)), titles[path].lower()))
+    ordered = sorted(pages, key=lambda path: (path.stem != START, titles[path].lower()))
     files = {path: target / path.relative_to(source).with_suffix(".html") for path in ordered}
     shown = [path for path in ordered if path.parent.name != "decisions"]  # those are for who changes Rankdeck
     links = "".join(f'<a href="{files[path].as_uri()}">{html.escape(titles[path])}</a>' for path in shown)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from app.outside.run_news import LiveRuns, run_news
-from core.compare.figures import Figures
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -45,20 +44,6 @@ def test_a_run_that_cannot_be_saved_is_told_once() -> None:
     assert not live.changed([record("training", trouble=FULL_DISK)])
     assert not live.changed([record("training")])
     assert live.changed([record("training", trouble=FULL_DISK)])
-
-
-def test_a_finished_run_says_its_best_value() -> None:
-    figures = Figures(evals={"val_loss": [(450.0, 1.97), (950.0, 1.82), (1000.0, 1.9)]})
-    news = run_news(record("finished", "shakespeare-ddp"), figures)
-    assert news is not None and news.kind == "success"
-    assert (news.title, news.text) == ("shakespeare-ddp finished.", "Best validation loss 1.82 at step 950.")
-    plain = run_news(record("finished"), Figures(last={"rank0": {"loss": 2.5}}))
-    assert plain is not None and plain.text == "Last loss 2.50."
-    bare = run_news(record("finished"), Figures())
-    assert bare is not None and bare.text == ""
-    played = Figures(evals={"val_loss": [(5.0, -19.0), (9.0, -7.0)], "val_return": [(5.0, 19.0), (9.0, 7.0)]})
-    ppo = run_news(record("finished", recipe="clstm_ppo"), played)
-    assert ppo is not None and ppo.text == "Best evaluation return 19.0 at step 5."
 
 
 def test_a_failed_run_says_why_and_what_next() -> None:
