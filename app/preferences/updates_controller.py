@@ -12,7 +12,7 @@ from app.settings import Settings
 from app.widgets.notice_bar import Step
 from app.widgets.open_outside import open_link
 from core import __version__
-from core.errors import RankdeckError
+from core.errors import RankdeckError, full_stop
 from core.parsing import ParseError, parse_json
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class UpdatesController(QObject):
             self.check()
 
     def close(self) -> None:
+        """End a check that is under way."""
         if self._reply is not None:
             self._reply.abort()
 
@@ -80,6 +81,7 @@ class UpdatesController(QObject):
         except UpdateError as error:
             self.answered.emit(f"✕ {error.cause} {error.next_step}")
             return
+        self.close()
         self._settings.set_text(ADDRESS, address)
         self.answered.emit("Checking…" if address else "")
         if address:
@@ -132,7 +134,7 @@ class UpdatesController(QObject):
         if reply.error() == QNetworkReply.NetworkError.OperationCanceledError:
             raise UpdateError(f"{reply.url().host()} did not answer in time, or sent too much.")
         if reply.error() != QNetworkReply.NetworkError.NoError:
-            raise UpdateError(f"{reply.errorString()}.")
+            raise UpdateError(full_stop(reply.errorString()))
         return read_announcement(bytes(reply.readAll().data()), self.address)
 
 
