@@ -71,7 +71,6 @@ class RecordError(ValueError):
         self.place = place
 
     def inside(self, outer: str) -> RecordError:
-        """Return the same error for the object or list that holds the value."""
         joint = "." if self.place and not self.place.startswith("[") else ""
         return RecordError(self.problem, f"{outer}{joint}{self.place}")
 

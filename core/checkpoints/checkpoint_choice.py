@@ -22,7 +22,6 @@ class CheckpointEntry:
 
     @property
     def text(self) -> str:
-        """Return the entry for a person: "3 (step 40, diverged)"."""
         marks = [mark for mark, holds in (("diverged", self.diverged), ("set aside", self.aside)) if holds]
         return f"{self.number} ({', '.join([f'step {self.step:,}', *marks])})"
 
@@ -75,7 +74,6 @@ def choose_checkpoint(folder: Path, text: str, run: str, *, allow_diverged: bool
 
 
 def newer_than(number: int, entries: Sequence[CheckpointEntry]) -> tuple[int, ...]:
-    """Return the checkpoints that going back to `number` sets aside."""
     return tuple(item.number for item in entries if item.number > number and not item.aside)
 
 

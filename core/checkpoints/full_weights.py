@@ -44,8 +44,6 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A whole tensor and the runs that hold its elements, in order."""
-
     dtype: str
     shape: tuple[int, ...]
     runs: tuple[_Run, ...]
@@ -83,7 +81,6 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
 
 
 def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[str, _Run]]:
-    """Yield the tensors of one shard; names that share another's numbers are added to `tied`."""
     try:
         head, start_of_tensors = read_head(path)
         metadata: Mapping[str, str] = head.pop("__metadata__", {})
@@ -99,7 +96,6 @@ def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple
 
 
 def _whole(name: str, runs: Iterable[_Run], sources: Sequence[Path]) -> _Whole:
-    """Join the runs of a tensor, without a gap and without an element twice."""
     ordered = sorted(runs, key=lambda run: (run.start, run.file))
     first, end, kept = ordered[0], 0, []
     for run in ordered:

@@ -306,7 +306,6 @@ class CheckpointStore:
         return []
 
     def _newest_number(self) -> int:
-        """The highest number with a manifest, whole or not; 0 without one."""
         return max((n for n in self._numbers() if (self._folder(n) / MANIFEST).exists()), default=0)
 
     def _remove(self, number: int) -> bool:
@@ -352,7 +351,6 @@ def _checked_files(folder: Path, files: Iterable[StagedFile]) -> tuple[StagedFil
 
 
 def _upgraded(document: Any) -> Any:
-    """A manifest of 0.1 as one of today."""
     if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
         return {**document, "format": FORMAT, "checkpoint": document.get("generation")}  # 0.1
     return document

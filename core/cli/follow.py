@@ -336,7 +336,6 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
 
 
 def _took(state: RunState) -> str:
-    """The time of training, without the time between two attempts."""
     if state.trained_s:
         return f" after {duration(state.trained_s)} of training"
     return f" after {duration(state.updated - state.created)}" if state.attempt == 1 else ""

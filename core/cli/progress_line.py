@@ -17,8 +17,6 @@ MOST_EPOCHS: Final = 1e9
 
 
 class RunProgress:
-    """Collects a run's metrics lines for a progress line and a summary."""
-
     def __init__(self) -> None:
         self.total_steps: int | None = None
         # Progress towards a goal that ends the run.
@@ -68,7 +66,6 @@ class RunProgress:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """The throughput of all ranks together."""
         values = self._values("tokens_per_s")
         return sum(values) if values else None
 

@@ -204,7 +204,6 @@ def _find(arguments: argparse.Namespace) -> RunStore:
 
 
 def _find_followed(arguments: argparse.Namespace) -> RunStore:
-    """Find the run; one on another machine that nothing follows is followed again."""
     from core.machines.follow import followed
 
     return followed(_find(arguments))

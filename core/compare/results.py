@@ -69,8 +69,6 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One cell: its value for JSON, its text, and its number for ranking."""
-
     value: Any
     text: str
     rank: float | None = None
@@ -106,7 +104,6 @@ def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tup
 
 
 def common_heroes(records: Sequence[RunRecord]) -> tuple[Hero, ...] | None:
-    """The heroes of the runs' one recipe, perhaps none; None for runs of several recipes."""
     recipes = {record.entry.state.recipe for record in records if record.entry.state}
     if len(recipes) != 1:
         return None
@@ -131,7 +128,6 @@ def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:
 
 
 def _row(name: str, label: str, cells: list[_Value], better: Better) -> Row:
-    """Make a row; values with the same text as the best are as good."""
     texts = tuple(cell.text for cell in cells)
     best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)}
     places = tuple(place for place, text in enumerate(texts) if text in best)
@@ -175,7 +171,6 @@ def _steps(run: _Run) -> _Value:
 
 
 def _duration(run: _Run) -> _Value:
-    """The time of training, without the time between attempts."""
     state = run.record.entry.state
     if state is None or not state.trained_s:
         return _NOTHING

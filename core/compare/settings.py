@@ -25,8 +25,6 @@ DEVICES: Final = FieldSpec("devices", "Devices", "str")
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """One run's settings by name; `specs` are their fields, in the order of the form."""
-
     values: Mapping[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     specs: tuple[FieldSpec, ...] = ()
@@ -156,7 +154,6 @@ def read_environment(store: RunStore) -> dict[str, Any]:
 
 
 def environment_rows(runs: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Make the rows of versions, devices and system, without those that no run has."""
     rows = []
     for name, label in _SHOWN:
         values = tuple(_device_names(run.get(name)) if name == "devices" else run.get(name) for run in runs)

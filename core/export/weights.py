@@ -99,7 +99,6 @@ def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
 
 
 def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], str]:
-    """The files of a checkpoint that make whole weights; of copies of each rank, the best rank's."""
     if not (found := checkpoint.weights()):
         raise refused(
             f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint.", "--checkpoint N"
@@ -114,7 +113,6 @@ def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], s
 
 
 def _losses(store: RunStore, checkpoint: Checkpoint) -> dict[int, float]:
-    """Each rank's newest validation loss up to its step in the checkpoint."""
     found: dict[int, float] = {}
     for line in MetricsLines(store.metrics).read():
         rank, step, loss = line.get("rank"), line.get("step"), line.get("val_loss")

@@ -68,8 +68,6 @@ _COMPILING: Final = 10
 
 
 class AttemptOwner(Protocol):
-    """Calls from an attempt to the run that owns it."""
-
     def stop_for(self, reason: StopReason) -> None:
         """End the run in order."""
 
@@ -148,7 +146,6 @@ class Attempt:
         }
 
     async def run(self) -> Outcome:
-        """Start the ranks and stay until the last one is gone, whatever happens."""
         try:
             for watch in self._watches:
                 await watch.begin()
@@ -217,7 +214,6 @@ class Attempt:
             self._commits.coordinator.rank_lost(number)
 
     def stop_asked(self) -> None:
-        """Tell the ranks to commit at their next boundary and exit."""
         for watch in self._watches:
             watch.cancel()
         self._news.set()

@@ -83,7 +83,6 @@ class AttemptEnd:
             self.phase = AttemptPhase.TRAINING
 
     def finish(self, now: float) -> None:
-        """Let the ranks exit: all their work is committed."""
         self._status.change_phase("ending")
         self.phase, self._finish_by = AttemptPhase.FINISHING, now + FINISH_LIMIT_S
         self._commits.quiet = True  # a checkpoint that a rank still begins would never be used

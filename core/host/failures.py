@@ -71,17 +71,14 @@ class RankFailure:
 
     @property
     def usage(self) -> bool:
-        """Whether the person's input is at fault, so that no fallback can help."""
         return self.report is not None and self.report.usage
 
     @property
     def kind(self) -> str:
-        """`RankFailed.kind`: a cause that new processes would meet again."""
         return "" if self.report is None else self.report.kind
 
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
-    """Return the failure, of at least one, that the others followed from."""
     ordered = sorted(failures, key=lambda failure: failure.at)
     return next((failure for failure in ordered if not failure.is_secondary), ordered[0])
 
@@ -125,7 +122,6 @@ def _processes_on(devices: Sequence[str]) -> str:
 
 
 def last_lines(log: Path) -> tuple[str, ...]:
-    """The last non-empty lines of a rank's log; none when it cannot be read."""
     try:
         with open_binary(log) as file:
             size = file.seek(0, 2)

@@ -100,7 +100,6 @@ class RunLifecycle:
         self._services.status.change(state=str(state), **fields)
 
     def stop(self, now: bool, by: str) -> None:
-        """Stop the run; `now` ends the ranks without a commit."""
         moment = time.monotonic()
         again = self.ladder.is_asked
         log.info("stop requested (%s)%s", by, ", at once" if now else "")
@@ -120,7 +119,6 @@ class RunLifecycle:
             self.stop(False, reason.rule)
 
     def give_up(self, error: dict[str, str]) -> None:
-        """End the run: nothing can be saved any more."""
         self.lost = error
         if self.attempt is not None:
             self.attempt.give_up(error)
@@ -218,7 +216,6 @@ class RunLifecycle:
         self._emit("launch", **fields, **predicted)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
-        """Add the best weights for the export where a rule has ended the run."""
         watch, checkpoints = self._stop_watch, self._services.checkpoints
         if watch is None or self.reason is None or outcome.kind != "stopped":
             return outcome

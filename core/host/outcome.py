@@ -45,7 +45,6 @@ class Outcome:
 
 
 def exit_code(outcome: Outcome, hurried: bool) -> int:
-    """The host's exit code; `hurried`: a stop without a commit was requested."""
     if outcome.kind in ("finished", "stopped"):
         return 0 if outcome.error is None else EXIT_STOPPED_AT_ONCE if hurried else EXIT_FAILED
     return EXIT_USAGE if outcome.usage else EXIT_FAILED

@@ -62,7 +62,6 @@ class Pace:
         return statistics.median(self._steps) if len(self._steps) >= ENOUGH else None
 
     def heard(self, now: float, *, is_step: bool, was_busy: bool) -> None:
-        """Note a report of the rank; `was_busy`: it was in a long activity, or did not train."""
         pause_s = 0.0 if self.heard_at is None or was_busy else now - self.heard_at
         self.heard_at = now
         self.longest_s = max(self.longest_s, pause_s)

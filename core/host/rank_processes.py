@@ -95,7 +95,6 @@ class Launcher:
 
     @property
     def machine(self) -> str:
-        """The name of this machine if the run is on several; empty otherwise."""
         return "" if self.seats is None else f"{socket.gethostname()} ({self.seats.address})"
 
     @property
@@ -190,7 +189,6 @@ class LaunchedRanks:
         self._asked: dict[int, int] = {}
 
     def start(self, commands: Sequence[RankCommand], is_stopped: Callable[[], bool]) -> list[RankProcess]:
-        """Ask all processes, then wait for one after another."""
         for command in commands:
             self._asked[command.rank] = self._ask(command)
         started: list[RankProcess] = []
@@ -217,7 +215,6 @@ class LaunchedRanks:
         )
 
     def _started(self, number: int) -> LaunchedRank:
-        """Wait for a rank that was asked for."""
         asked = self._asked[number]
         answer = self._wait(number, asked, _START_LIMIT_S)
         del self._asked[number]
@@ -267,7 +264,6 @@ class LaunchedRanks:
 
 
 def launcher_of(environment: Mapping[str, str]) -> Launcher | None:
-    """The launcher whose processes are this host's ranks; None where it starts them itself."""
     folder = environment.get(ENV_MEETING)
     return None if not folder else Launcher(Path(folder))
 

@@ -73,7 +73,6 @@ class Rank:
 
     @property
     def trains(self) -> bool:
-        """Whether it makes steps, and neither waits for the host nor is about to end."""
         return self.first_step is not None and self.done is None and self.connection is not None
 
     @property
@@ -84,7 +83,6 @@ class Rank:
 
     @property
     def takes_its_time(self) -> bool:
-        """Whether it has announced work during which it does not report for long."""
         return self.phase in ("evaluating", "saving", "computing")
 
     @property
@@ -109,12 +107,10 @@ class Rank:
             self.phase = "training"
 
     def send(self, message: Message) -> None:
-        """Send a message; nothing happens without a connection."""
         if self.connection is not None:
             self.connection.send(message)
 
     def note_step(self, value: Mapping[str, Any]) -> bool:
-        """Take a step line's figures; return whether it is the rank's first one."""
         first = False
         step, loss, tokens = value.get("step"), value.get("loss"), value.get("tokens_per_s")
         if isinstance(step, int):
@@ -133,8 +129,6 @@ class Rank:
 
 
 class Ranks:
-    """All ranks of an attempt, their run, and the failures noticed so far, by rank."""
-
     def __init__(self, run: ResolvedRun, commands: Sequence[RankCommand]) -> None:
         self.run = run
         self.all = [Rank(command) for command in commands]
@@ -168,7 +162,6 @@ class Ranks:
 
     @property
     def heard_out(self) -> bool:
-        """Whether all processes have ended and all their messages have been read."""
         return self.all_exited and all(rank.connection is None for rank in self)
 
     def note_steps(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> bool:
@@ -195,7 +188,6 @@ class Ranks:
                 rank.connection.send_line(line)
 
     def poll(self, now: float, *, finishing: bool) -> None:
-        """Find ranks that ended, or went silent, when they should not have."""
         for rank in self:
             if rank.child is None or rank.exited_at is not None:
                 continue

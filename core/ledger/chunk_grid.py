@@ -42,7 +42,6 @@ class ChunkGrid:
         return -(-self.samples_in(block_id) // self.chunk_size)
 
     def index(self, block_id: int, chunk_id: int) -> int | None:
-        """The index of a chunk; None when there is no such chunk."""
         if 0 <= block_id < self.blocks and 0 <= chunk_id < self.chunks_in(block_id):
             return block_id * self.chunks_per_block + chunk_id
         return None
@@ -102,5 +101,4 @@ class LedgerSetup:
         return (index + epoch) % self.world
 
     def trainer(self, group: int, index: int, epoch: int) -> int:
-        """The rank that is recorded for a chunk when this replica group trains it."""
         return self.owner(index, epoch) if self.groups == 1 else group

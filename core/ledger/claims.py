@@ -75,11 +75,9 @@ class Claims:
         return grant
 
     def claimed(self, group: int) -> dict[ChunkKey, float]:
-        """Chunks in progress or in no commit yet, with the Unix time of the claim."""
         return self._groups[group].claimed
 
     def commit(self, committed: Committed) -> None:
-        """Take a new checkpoint's content: its grants are dropped."""
         self._committed = committed
         for state in self._groups:
             # From the left only: sequence numbers count without gaps, also where a later chunk is done before.

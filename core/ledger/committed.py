@@ -56,12 +56,10 @@ class Committed:
 
     @property
     def samples_passed(self) -> int:
-        """Samples that need not come again, over all epochs: trained or skipped."""
         return self.samples_completed + sum(p.samples_done for p in self.partial.values())
 
     @property
     def samples_trained(self) -> int:
-        """Samples that the weights have seen, over all epochs."""
         return self.samples_passed - self.samples_skipped
 
     def copy(self) -> Committed:
@@ -104,7 +102,6 @@ class Committed:
             self._skip(batch, grid)
 
     def turn_epochs(self, chunks: int) -> None:
-        """Move `epoch` past every finished one and forget all but the newest of those."""
         while len(self.done.get(self.epoch, {})) == chunks:
             self.epoch += 1
         for old in [epoch for epoch in self.done if epoch < self.epoch - 1]:

@@ -256,12 +256,10 @@ def _parse_aios(document: Mapping[str, Any], path: Path) -> LedgerFile:
 
 
 def _first(*numbers: int | None) -> int:
-    """The number under one of its names; 0 without any."""
     return next((number for number in numbers if number is not None), 0)
 
 
 def _once(chunks: Iterable[C]) -> dict[tuple[int, int, int], C]:
-    """Chunks by epoch, block and chunk; of several entries for one chunk the first."""
     found: dict[tuple[int, int, int], C] = {}
     for chunk in chunks:
         found.setdefault(_key(chunk), chunk)
@@ -275,7 +273,6 @@ def _key(chunk: CompletedChunk | ChunkInProgress) -> tuple[int, int, int]:
 def _notes(
     document: Mapping[str, Any], file: _AiosDocument, listed: Sequence[CompletedChunk | ChunkInProgress]
 ) -> list[str]:
-    """Notes on oddities of AI-OS's file and their treatment, one sentence each."""
     keys = {*document, *(key for chunk in document["completed_chunks"] for key in chunk)}
     times = Counter(map(_key, listed))
     trained = {chunk.block_id for chunk in file.completed_chunks}
@@ -299,7 +296,6 @@ def _notes(
 
 
 def _naming(sentence: str, names: Iterable[str]) -> list[str]:
-    """A note that names the first few of several things; none without things."""
     known = [name[:40] for name in dict.fromkeys(names)]
     more = f" and {len(known) - _NAMED:,} more" if len(known) > _NAMED else ""
     return [f"{sentence}: {', '.join(known[:_NAMED])}{more}."] if known else []

@@ -29,7 +29,6 @@ def rank_group(rank: object) -> str:
 
 
 def group_for(line: Mapping[str, Any]) -> str | None:
-    """The group of columns for a metrics line; None for an event without numbers to plot."""
     event = line.get("event")
     if event == "step":
         return rank_group(line.get("rank", 0))
@@ -131,7 +130,6 @@ class ColumnGroup:
         return self.rows
 
     def _make_column(self, name: str) -> bool:
-        """Add a column, empty up to now; False when there are too many."""
         if len(self._stems) >= COLUMNS_MAX:
             return False
         stem = safe_stem(name, {stem.lower() for stem in self._stems.values()})
@@ -162,7 +160,6 @@ def _gaps(rows: int) -> array[float]:
 
 
 def _number(value: object) -> float:
-    """A line's value as a column holds it: NaN for everything but a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _NAN
     try:

@@ -123,7 +123,6 @@ def load_index(folder: Path) -> ColumnsIndex | None:
 
 
 def read_rows(path: Path, first: int, count: int) -> array[float]:
-    """Rows of a column's file; raises OSError."""
     values = array("d")
     with open_binary(path) as file:
         file.seek(first * VALUE_BYTES)

@@ -142,7 +142,6 @@ class ColumnsWriter:
         self._give_up(explain(error, "The columns could not be written").cause)
 
     def _follows(self, lines: Sequence[bytes], source_bytes: int) -> bool:
-        """Whether these lines begin in `metrics.jsonl` just where the columns end."""
         size = sum(len(line) + (not line.endswith(b"\n")) for line in lines)
         return source_bytes - size == self._columns.source_bytes
 
@@ -159,7 +158,6 @@ class ColumnsWriter:
 
 
 def _is_held(error: OSError | RankdeckError) -> bool:
-    """Whether an opening failed because another program holds a file."""
     reason = error.__cause__ if isinstance(error, RankdeckError) else error
     return isinstance(error, FileInUseError) or (isinstance(reason, OSError) and is_sharing_violation(reason))
 
@@ -289,7 +287,6 @@ class _Columns:
                 retried(partial(self._groups[name].truncate_after, step))
 
     def _group(self, name: str | None) -> ColumnGroup | None:
-        """A group by name, made if it is new; None when there are too many."""
         if name is None:
             return None
         if name not in self._groups:
@@ -301,7 +298,6 @@ class _Columns:
 
 
 def _replay(metrics: Path, columns: _Columns, progress: Callable[[float], None] | None = None) -> None:
-    """Take every whole line that the columns do not have yet."""
     tail = MetricsTail(metrics, columns.source_bytes)
     while lines := tail.read(_REPLAY_BYTES):
         whole: list[bytes] = []

@@ -61,7 +61,6 @@ def _read(columns: Path, index: ColumnsIndex | None, names: Sequence[str], eval_
 
 
 def _from_columns(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> tuple[list[float], float | None]:
-    """Means at places of the first rank's column, and the last value of all ranks."""
     for name in names:
         groups = [g for g in index.groups.values() if name in g.names and not g.name.startswith("device/")]
         stepping = [group for group in groups if not is_eval_group(group.name)] or groups
@@ -73,7 +72,6 @@ def _from_columns(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> t
 
 
 def newest_value(columns: Path, group: GroupIndex, name: str) -> float | None:
-    """A column's newest finite value; None if there is none among its last rows."""
     first = max(0, group.rows - NEWEST_ROWS)
     known = _finite(_rows(group.path(columns, name), first, group.rows - first))
     return known[-1] if known else None

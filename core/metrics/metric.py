@@ -46,7 +46,6 @@ class Metric:
 
     @property
     def floor(self) -> float | None:
-        """A value that is always at the bottom of its axis; None without one."""
         return 0.0 if self.is_rate or self.short_unit in ("s", "GiB") else None
 
 
@@ -79,7 +78,6 @@ NOT_CHARTED: Final = frozenset((
 
 
 def metric(name: str) -> Metric:
-    """Return a known metric, or one titled by its name."""
     return _KNOWN.get(name) or Metric(name, metric_title(name))
 
 
@@ -89,7 +87,6 @@ def sort_key(name: str) -> tuple[float, str]:
 
 
 def has_own_card(name: str) -> bool:
-    """Whether a run's page has a card for it alone."""
     return name not in NOT_CHARTED and metric(name).card == OWN_CARD
 
 

@@ -81,7 +81,6 @@ def _config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
 
 
 def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, world: int, mode: Mode) -> LedgerProgress:
-    """The start of the new run's ledger, its samples counted as if each byte were a token."""
     samples = max(1, estimate_samples(identity, config.seq_len, config.held_out))
     grid = ChunkGrid(samples, config.samples_per_block, config.dataset_chunk_size)
     if file.total_blocks is not None and file.total_blocks > grid.blocks:

@@ -206,7 +206,6 @@ def _resumed_from(
 
 
 def _passed_over(bad: DamagedCheckpoint, used: Checkpoint | None) -> str:
-    """The reason why a newer checkpoint is not resumed from, and the one that is."""
     if bad.diverged_at is None:
         return f"Not used: checkpoint {bad.number}: {bad.reason}"
     instead = f"continuing from checkpoint {used.number}, step {used.step:,}" if used else "starting with fresh weights"
@@ -242,7 +241,6 @@ def changed_config(config: RunConfig, changes: dict[str, Any], folder: Path) -> 
 
 
 def _end(run: ResolvedRun, folder: _Folder) -> int | None:
-    """The step at which it will end; None where that depends on a program or on unknown data."""
     if folder.ledger is None or run.recipe.self_contained:
         return run.config.steps if run.config.epoch_limit is None else None
     folder.ledger.change(world=run.world_size, groups=run.replica_groups, epochs=run.config.epoch_limit)
@@ -302,7 +300,6 @@ def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
 
 
 def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
-    """Refuse a dataset or a cut that is not the one the weights were trained on."""
     try:
         identity = identify(config.dataset_file, config.data_files)
     except DatasetError as error:

@@ -20,8 +20,6 @@ NOT_STARTED_HERE: Final = "It was not started on this machine. Nothing of it run
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """A plan as a person reads it, a sentence a line."""
-
     lines: tuple[str, ...]
     checkpoints: tuple[CheckpointEntry, ...] = ()
     best: int | None = None
@@ -82,7 +80,6 @@ class ResumePlan:
     learning_rate: str = ""
 
     def lines(self) -> list[str]:
-        """The plan in plain words, one sentence a line."""
         lines = [f"A new run continues from {self.state_file.path}."] if self.state_file is not None else []
         if self.run_dir is not None:
             lines.append(f"Continues {self.name or self.run_dir.name}{self._from_where()}.")

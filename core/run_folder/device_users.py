@@ -31,7 +31,6 @@ class DeviceUsers:
 
 
 def run_above(above: Iterable[ProcessId], hosts: Mapping[ProcessId, str]) -> str:
-    """The name of the run whose host is among these processes; empty for none."""
     return next((name for one in above for host, name in hosts.items() if host.is_same(one)), "")
 
 

@@ -39,7 +39,6 @@ def noted_as_live(run_dir: Path) -> Iterator[None]:
 
 
 def live_run_dirs() -> list[Path]:
-    """The folders of runs whose hosts live, as their notes say."""
     found = []
     with contextlib.suppress(OSError):
         for note in sorted(_folder().glob("*.json")):
@@ -57,7 +56,6 @@ def _folder() -> Path:
 
 
 def _read(note: Path) -> Path | None:
-    """Return the run of a note; None where its host is gone, or it is not a note."""
     try:
         value = read_json(note, limit_bytes=_MAX_BYTES)
     except (RankdeckError, OSError):

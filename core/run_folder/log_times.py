@@ -18,8 +18,6 @@ READ_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogTimes:
-    """Sizes of a log in bytes, rising, with the Unix time of each."""
-
     sizes: Sequence[int] = ()
     times: Sequence[float] = ()
 

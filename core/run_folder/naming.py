@@ -43,7 +43,6 @@ def devices_text(state: RunState) -> str:
 
 
 def begun_text(created: float, now: float | None = None) -> str:
-    """The time of day at which a run began, with the date unless it was today."""
     if not created:
         return ""
     begun, today = time.localtime(created), time.localtime(now)

@@ -41,11 +41,9 @@ class RunRecord:
 
     @property
     def machine(self) -> str:
-        """The other machine that has its newest state; empty for this computer."""
         return self.remote.machine if self.remote is not None and self.remote.is_there else ""
 
     def value(self, name: str) -> Any:
-        """The value of a field of its state, its notes or its settings; None without one."""
         state, notes = self.entry.state, self.notes
         if name in ("note", "pinned"):
             return getattr(notes, name)
@@ -60,7 +58,6 @@ class RunRecord:
 
     @property
     def searched_text(self) -> str:
-        """The text in which a filter looks for words, in lower case."""
         recipe = self.entry.state.recipe if self.entry.state is not None else ""
         return "\n".join((self.label, self.path.name, self.notes.note, *self.notes.tags, recipe)).lower()
 

@@ -37,7 +37,6 @@ class Term:
     is_negated: bool = False
 
     def holds(self, record: RunRecord, searched_text: str | None = None) -> bool:
-        """Whether it holds for a run; `searched_text` can be given where it is kept."""
         return self._holds(record, searched_text) != self.is_negated
 
     def _holds(self, record: RunRecord, searched_text: str | None) -> bool:
@@ -72,7 +71,6 @@ def parse_filter(text: str) -> tuple[Term, ...]:
 
 
 def filter_problem(text: str) -> str:
-    """A sentence about a term that cannot match anything; empty without one."""
     if unfinished := _UNFINISHED.search(text):
         sign = unfinished[2]
         return f"{unfinished[1]} needs a value, as in {f'lr{sign}1e-4' if sign in _COMPARE else f'mode{sign}ddp'}."
@@ -83,7 +81,6 @@ def filter_problem(text: str) -> str:
 
 
 def matching(records: Iterable[RunRecord], terms: Sequence[Term]) -> list[RunRecord]:
-    """The runs for which all terms hold, in their order."""
     return [record for record in records if all(term.holds(record) for term in terms)]
 
 

@@ -46,8 +46,6 @@ BINS: Final = "bins.bin"
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """The address of a live run host, from `host.json`."""
-
     port: int
     token: str
     pid: int

@@ -141,7 +141,6 @@ class CommitCoordinator:
             self._drop(f"Rank {rank} could not write its part: {cause}")
 
     def rank_lost(self, rank: int) -> None:
-        """Handle the loss of a rank, whose unstaged part will not arrive."""
         current = self._open
         if current is not None and current.phase != "writing" and rank not in current.staged:
             self._drop(f"Rank {rank} exited before its part was written.")
@@ -166,7 +165,6 @@ class CommitCoordinator:
     # what the host's effects came to
 
     def opened(self, checkpoint: int, folder: str) -> None:
-        """Answer every rank that waits: the folder exists."""
         current = self._open
         if current is None or current.phase != "opening":
             self._effects.drop_checkpoint(checkpoint, folder, "It was no longer wanted.")

@@ -51,8 +51,6 @@ def next_action(
 
 
 class RankBarrier:
-    """Carries out what `next_action` decides; one for each attempt."""
-
     def __init__(self, ranks: Ranks, commits: CommitRunner) -> None:
         self._ranks = ranks
         self._commits = commits

@@ -65,7 +65,6 @@ class CommitRunner:
         self._writing_ledger = False
 
     def tick(self, now: float) -> None:
-        """Ask again after a failed commit, and write the ledger file if claims changed it."""
         if self.retry_at is not None and now >= self.retry_at:
             self.ask_missing("the commit before failed")
         if not self._writing_ledger and (document := self._keeper.due()) is not None:
@@ -96,7 +95,6 @@ class CommitRunner:
         return part is not None
 
     async def settle(self, timeout_s: float) -> None:
-        """Wait until the disk thread has finished this attempt's work."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
@@ -218,8 +216,6 @@ class CommitRunner:
         then: Callable[[T], None] = lambda _: None,
         failed: Callable[[RankdeckError], None] = lambda error: log.warning("%s", error),
     ) -> None:
-        """Run `work` on the disk thread, and `then` or `failed` on the loop."""
-
         async def run() -> None:
             try:
                 result = await self._services.on_disk(work)

@@ -58,7 +58,6 @@ class MetricsSink:
         self._thread.start()
 
     def put(self, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
-        """Take lines (without newline) and their values; never waits."""
         size = sum(map(len, lines)) + len(lines)
         with self._changed:
             self._queue.append((lines, parsed))
@@ -107,7 +106,6 @@ class MetricsSink:
         self._close_files()
 
     def _take(self) -> list[Batch]:
-        """The oldest batches, up to a few MiB; they stay queued until they are written."""
         size, count = 0, 0
         for lines, _ in self._queue:
             size += sum(map(len, lines))

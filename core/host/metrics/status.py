@@ -59,7 +59,6 @@ class StatusPublisher:
         self._news = asyncio.Event()
 
     def change(self, **fields: Any) -> None:
-        """Set fields that a person should see at once: state, phase, error."""
         self.state = self.state.replace(**fields)
         self._urgent = True
         self._news.set()
@@ -86,7 +85,6 @@ class StatusPublisher:
         return self._telling is None and bool(self._clients())
 
     def tell(self) -> None:
-        """Schedule a message to clients about new lines."""
         if self._telling is None:
             rest_s = max(0.0, self._next_told - time.monotonic())
             self._telling = asyncio.get_running_loop().call_later(rest_s, self._tell_now)
@@ -96,7 +94,6 @@ class StatusPublisher:
         self._news.set()
 
     def greet(self, client: Connection) -> None:
-        """Send a new client the written state and size; the next tick sends the rest."""
         client.send(RunStatus(self._published.as_dict()))
         if self._sent_bytes:
             client.send(Appended(self._sent_bytes))

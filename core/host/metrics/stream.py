@@ -32,7 +32,6 @@ class MetricsStream:
 
     @property
     def is_behind(self) -> bool:
-        """Whether too much waits for the disk, so that ranks are not read."""
         return self._paused
 
     def open(self, writer: MetricsWriter, columns: BackgroundColumns) -> None:
@@ -64,7 +63,6 @@ class MetricsStream:
         return sink is None or sink.settle(timeout_s)
 
     async def close(self, timeout_s: float) -> int:
-        """Write the remaining lines; return how many could not be written."""
         if self._sink is None:
             return 0
         sink, self._sink = self._sink, None

@@ -121,7 +121,6 @@ class DiskSpace:
         return max(self.checkpoint, self.reserve // 4)
 
     def measured(self, free: int, checkpoint: int) -> DiskSpace:
-        """Return the state after a look at the disk, with the newest checkpoint's bytes."""
         now = dataclasses.replace(self, free=free, checkpoint=max(self.checkpoint, checkpoint))
         level = next((level for level in reversed(DiskLevel) if free < now.limit(level)), DiskLevel.AMPLE)
         if level < self.level and free < now.limit(DiskLevel.TIGHT) + self.keep * now.checkpoint:
@@ -172,8 +171,6 @@ class DiskSpace:
 
 
 class DiskWatch(Watch):
-    """Measures the free space of an attempt's disk, and acts before there is none."""
-
     def __init__(
         self,
         services: HostServices,

@@ -86,7 +86,6 @@ class StopProgress:
         return dataclasses.replace(self, evaluations=evaluations, reached=None, merged=None)
 
     def best(self, rules: StopRules) -> Evaluation | None:
-        """The best evaluation; of equal ones the earliest."""
         found: Evaluation | None = None
         for one in (one for own in self.evaluations.values() for one in own):
             if one.value is not None and (found is None or rules.is_better(one.value, found.value or 0.0)):
@@ -94,7 +93,6 @@ class StopProgress:
         return found
 
     def stale(self, rules: StopRules) -> int:
-        """Evaluations since the last improvement, of the rank that improved last."""
         return min((_stale(own, rules) for own in self.evaluations.values()), default=0)
 
 
@@ -164,8 +162,6 @@ def _finite(value: object) -> float | None:
 
 
 class StopWatch(Watch):
-    """The stop rules of one run, over all its attempts."""
-
     def __init__(
         self, services: HostServices, rules: StopRules, first: RunState, stop: Callable[[StopReason], None]
     ) -> None:
@@ -181,7 +177,6 @@ class StopWatch(Watch):
         self._reason: StopReason | None = None
 
     def read(self, metrics: Path) -> None:
-        """Read the evaluations of earlier attempts from the disk."""
         if not self.rules.any:
             return
         tail = MetricsTail(metrics)
@@ -203,7 +198,6 @@ class StopWatch(Watch):
                 self._decide(stop_after_evaluation(self.rules, self._progress))
 
     def tick(self, now: float, phase: AttemptPhase) -> None:
-        """Count the time since the last tick if the run trained."""
         training = phase is AttemptPhase.TRAINING
         before, self._ticked = self._ticked, now if training else None
         if before is None or not training:

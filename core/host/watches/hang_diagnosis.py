@@ -91,14 +91,12 @@ def title(names: Sequence[str], diagnosis: HangDiagnosis, *, connected: bool) ->
 
 
 def restart_limit(config: RunConfig, root: RankFailure | None) -> int:
-    """The limit of restarts of all ranks after this failure, earlier restarts included."""
     if root is None or not root.hung:
         return config.max_restarts
     return max(RESTARTS, config.max_restarts) if config.hang_policy == "restart" else 0
 
 
 def next_step(policy: str, logs: str, resumes: str) -> str:
-    """Rankdeck's action on the hang and the next step, as sentences."""
     look = f"The stacks are in {logs}."
     if policy == "restart":
         return f"All devices restart now, at most {RESTARTS} times: {resumes} {look}"

@@ -65,7 +65,6 @@ class Predictions(Watch):
 
 
 def _predicted_memory(run: ResolvedRun) -> RunMemory:
-    """The predicted peak of the largest rank, if its model was ever measured."""
     figures, baselines = known_figures(run), known_baselines(run.platform)
     if figures is None or baselines is None or not figures.is_measured:
         return RunMemory()

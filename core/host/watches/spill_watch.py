@@ -41,7 +41,6 @@ class SpillWatch(Watch):
             self._take(rank, spilled_bytes(use, row.get("memory_used_bytes"), row.get("memory_total_bytes")))
 
     def _take(self, rank: Rank, spilled: int) -> None:
-        """Count readings of one kind in a row: up while it spills, down while it does not."""
         number, count = rank.number, self._counts.get(rank.number, 0)
         self._counts[number] = max(count, 0) + 1 if spilled else min(count, 0) - 1
         if number not in self._spilling and self._counts[number] >= ENOUGH:

@@ -55,7 +55,6 @@ class RankStep:
 
 
 def rank_step(line: Mapping[str, Any]) -> RankStep | None:
-    """Read a step line; None where the mode does not measure all of it."""
     try:
         time_s, wait_s = float(line["step_time_s"]), float(line["sync_wait_s"])
         data_s, rate = float(line["data_wait_s"]), float(line["samples_per_s"])
@@ -204,7 +203,6 @@ class StragglerWatch(Watch):
         self._readings: dict[str, Mapping[str, Any]] = {}
 
     def take(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> None:
-        """A step counts once all ranks have reported it."""
         if not self._is_on:
             return
         for line in lines:
@@ -224,7 +222,6 @@ class StragglerWatch(Watch):
         self._readings.update({str(row.get("uuid")): row for row in rows})
 
     def tick(self, now: float, phase: AttemptPhase) -> None:
-        """Judge the steps since the last look, every 4 s if they are enough."""
         if phase is not AttemptPhase.TRAINING:
             return
         if self._due is None:
@@ -236,7 +233,6 @@ class StragglerWatch(Watch):
         self._steps.clear()
 
     def _judge(self, found: Straggler | None) -> None:
-        """Change the report once three looks in a row have found the same ranks."""
         ranks = () if found is None else found.ranks
         before = self._reported
         if ranks == (() if before is None else before.ranks):
