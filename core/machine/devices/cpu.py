@@ -80,9 +80,7 @@ class HostReader:
 
     def host(self) -> HostSample:
         memory = psutil.virtual_memory()
-        return HostSample(
-            time.time(), self._cpu_percent(), memory.total - memory.available, memory.total, _swap_used_bytes()
-        )
+        return HostSample(time.time(), self._cpu_percent(), memory.total - memory.available, memory.total)
 
     def slot(self, device: Device, host: HostSample) -> DeviceSample:
         """Read a slot: the process that trains on it with all its children, or the machine when none does.
@@ -128,10 +126,3 @@ def _busy_and_total() -> tuple[float, float]:
     times = psutil.cpu_times()
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)  # counted in user already
     return total - times.idle - getattr(times, "iowait", 0.0), total
-
-
-def _swap_used_bytes() -> int | None:
-    try:
-        return int(psutil.swap_memory().used)
-    except (OSError, RuntimeError, psutil.Error):  # some systems hide it
-        return None

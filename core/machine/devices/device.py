@@ -130,14 +130,12 @@ class HostSample:
     Attributes:
         cpu_percent: Share of all cores that was busy since the reading before; None at the first.
         memory_used_bytes: Memory that programs cannot get without something being pushed out.
-        swap_used_bytes: Page file or swap in use; None where it cannot be read.
     """
 
     ts: float
     cpu_percent: float | None = None
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
-    swap_used_bytes: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
