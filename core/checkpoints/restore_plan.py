@@ -22,13 +22,7 @@ AVERAGE: Final = "average"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One rank's weights among several.
-
-    Attributes:
-        has_learned_alone: It has trained since all copies were alike, or that was not kept.
-        val_loss, val_step: Its newest validation loss and that step; None where none was measured.
-        synchronised: The copies were synchronised at the sync interval.
-    """
+    """One rank's weights among several; it `has_learned_alone` if it trained since all copies were alike."""
 
     rank: int
     step: int

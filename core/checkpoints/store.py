@@ -80,12 +80,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class DamagedCheckpoint:
-    """A checkpoint that was committed and cannot be used.
-
-    Attributes:
-        reason: A sentence that names the file, or says that the weights are not finite.
-        diverged_at: The step of a whole but diverged checkpoint; None for a damaged one.
-    """
+    """A checkpoint that was committed and cannot be used, as it is damaged, or whole and diverged at a step."""
 
     number: int
     folder: Path

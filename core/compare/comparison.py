@@ -28,15 +28,7 @@ SECTIONS: Final = ("Results", "Settings", "Environment")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs beside each other.
-
-    Attributes:
-        labels: Their names; two of one name also have their ids.
-        results, settings, environment: All rows, equal ones included.
-        live: Whether each is running.
-        notes: Sentences about runs that are damaged or train different recipes.
-        heroes: Those of the recipe that they all train.
-    """
+    """Runs beside each other; `notes` are sentences about runs that are damaged or train different recipes."""
 
     paths: tuple[Path, ...] = ()
     labels: tuple[str, ...] = ()

@@ -19,14 +19,7 @@ from core.run_folder.record import RunRecord
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a comparison.
-
-    Attributes:
-        name: As in flags and files.
-        values: For JSON, one a run; None where a run has none.
-        texts: The same for people.
-        best: The places of the best values; empty where none is better than another.
-    """
+    """One row of a comparison; `best` are the places of the best values, if one is better than another."""
 
     name: str
     label: str

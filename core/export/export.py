@@ -65,14 +65,9 @@ def export_run(
 ) -> Exported:
     """Export a run, live or not. Blocks; may be called from any thread.
 
-    `kind`: One of `KINDS`.
-    `out`: The file or folder; None: `default_place`, where an earlier export is replaced.
-    `checkpoint`: Which committed state, for weights; see `core.export.weights.write_weights`.
-    `overwrite`: Replace files of the same names in `out`.
-    `dtype`: One of `DTYPES`, for a folder that a recipe makes.
-    `trust_recipe`: The recipe's own code may run, though it was never started on this machine.
-    `progress`: Called now and then with the share that is done, 0 to 1.
-    `cancelled`: Asked now and then; True ends it, and nothing is written.
+    `out` is the file or folder; without one an earlier export in `default_place` is replaced. `trust_recipe` lets the
+    recipe's own code run, though it was never started on this machine. `cancelled` is asked now and then; True ends
+    it, and nothing is written.
 
     Raises:
         UsageError: It cannot be exported so; nothing was written.

@@ -30,10 +30,7 @@ def write_weights(
 ) -> str:
     """Write whole weights of a run, live or not, as one safetensors file; return their description for a person.
 
-    `recipe`: None when it cannot be found here any more.
-    `number`: The checkpoint; None takes `model.safetensors` of a run that has ended in order, else the newest
-    checkpoint that is whole.
-    `target`: The file, which is replaced in one piece.
+    Without a number it takes `model.safetensors` of a run that has ended in order, else the newest whole checkpoint.
 
     Raises:
         UsageError: There are none, or not that checkpoint, or they are not finite.

@@ -33,8 +33,6 @@ class RankFailure:
 
     Attributes:
         at: When it was first noticed, in seconds on a monotonic clock.
-        phase: Its phase, as it last reported it.
-        returncode: Its exit code; None while its process runs.
         finding: The host's own finding, where that is the failure ("made no first step within 180 s").
         hung: It made no progress, and the host ends it for that (`hang_policy`).
     """

@@ -23,13 +23,7 @@ from core.machine.devices.names import short_label
 
 @dataclass(frozen=True, slots=True)
 class NextAttempt:
-    """The next attempt after one that could not start.
-
-    Attributes:
-        event: The metrics event: ``retry`` or ``fallback``.
-        phase: The host's activity meanwhile, for the run's state.
-        text: The decision and its reason, for a person.
-    """
+    """The attempt after one that could not start, with its metrics event (``retry`` or ``fallback``) and reason."""
 
     config: RunConfig
     devices: tuple[Device, ...]

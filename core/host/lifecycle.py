@@ -37,11 +37,7 @@ log = logging.getLogger(__name__)
 class RunLifecycle:
     """Makes attempts until one has an outcome that stands.
 
-    Attributes:
-        number: The number of the attempt that runs, or comes next.
-        lost: Why nothing can be saved any more; None while it can.
-        reason: The rule that stops the run; None without one.
-        monitor, sampler: None before devices are looked at.
+    `lost` has the reason why nothing can be saved any more, `reason` the rule that stops the run.
     """
 
     def __init__(self, services: HostServices, first: RunState, number: int) -> None:

@@ -40,12 +40,7 @@ class AwakeClock:
 
 @dataclass(slots=True)
 class Pace:
-    """The pace of one rank's reports.
-
-    Attributes:
-        longest_s: Its longest pause in training, the first step included, but for long activities.
-        stepped_at: When it last reported a step.
-    """
+    """The pace of one rank's reports; `longest_s` is its longest pause in training, but for long activities."""
 
     heard_at: float | None = None
     longest_s: float = 0.0

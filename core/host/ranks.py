@@ -32,13 +32,7 @@ _LOST_LIMIT_S: Final = 1.0
 
 @dataclass(slots=True, eq=False)
 class Rank:
-    """One rank as the host knows it.
-
-    Attributes:
-        first_step: The first optimizer step it reported in this attempt; None before.
-        exited_at: When its process was seen to have ended.
-        machine: The name of its machine, where the run has several.
-    """
+    """One rank as the host knows it; `first_step` is the first one that it reported in this attempt."""
 
     command: RankCommand
     child: RankProcess | None = None

@@ -27,13 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HostServices:
-    """Shared parts of a host.
-
-    Attributes:
-        disk: The single thread that writes the run's small files, in order.
-        rank_processes: Makes the owner of an attempt's processes from their mark.
-        launcher: The starter of the ranks' processes; None where this host starts them.
-    """
+    """Shared parts of a host; `disk` is the single thread that writes the run's small files, in order."""
 
     store: RunStore
     checkpoints: CheckpointStore

@@ -25,7 +25,6 @@ class _Group:
 
     Attributes:
         upcoming: Epoch and index of every chunk that it still has to train, in order.
-        epoch: The epoch whose chunks it takes.
         grants: Granted chunks from sequence number `first` on: those before are committed.
         claimed: When each of them was claimed, in Unix seconds.
     """

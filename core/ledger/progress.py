@@ -14,12 +14,9 @@ from core.ledger.state_file import FORMAT, VERSION, ChunkInProgress, CompletedCh
 
 @dataclass(frozen=True, slots=True)
 class LedgerProgress:
-    """Progress by committed weights.
+    """Progress by committed weights: of the lowest epoch that is not finished, and over all epochs.
 
     Attributes:
-        epoch: The lowest epoch that is not finished (0 for the first); the last one once all are.
-        epochs: How many were asked for; None for no limit.
-        chunks_total, chunks_done, samples_total, samples_done: Of this epoch.
         chunks_in_progress: Claimed or partly trained, of any epoch.
         samples_trained, samples_skipped: Over all epochs.
     """

@@ -37,14 +37,7 @@ Seconds = Annotated[float, Limits(0)]
 
 @dataclass(frozen=True, slots=True)
 class CompletedChunk:
-    """A chunk that committed weights hold.
-
-    Attributes:
-        epoch: 0 for the first; AI-OS's files do not say it.
-        gpu_id: The rank that trained it.
-        optimizer_step: That rank's step when it was done.
-        samples: Its number of samples (AI-OS calls them `steps`).
-    """
+    """A chunk that committed weights hold; `gpu_id` is the rank that trained it, `steps` in the file its samples."""
 
     epoch: Whole
     block_id: Whole
@@ -74,11 +67,8 @@ class LedgerFile:
     """Contents of a state file; None for missing ones.
 
     Attributes:
-        completed: In the order of the file.
-        current_epoch: 0 for the first.
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
-        notes: Oddities of AI-OS's file and their treatment, one sentence each.
         setup, checkpoint, skipped: Rankdeck's form only.
     """
 

@@ -30,13 +30,10 @@ _WINDOWS_DEVICES: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re
 
 @dataclass(frozen=True, slots=True)
 class GroupIndex:
-    """One group of columns: all of the same length.
+    """One group of columns of the same length: "rank0", "device/GPU-…", "device/host", "eval", "eval/rank1", ….
 
     Attributes:
-        name: "rank0", "device/GPU-…", "device/host", "eval", "eval/rank1", ….
-        folder: Its folder's name under `columns/`.
         rows: Rows that count; a file may be longer, never shorter.
-        names: Its columns.
         files: Column to the first part of its files' names, where that is not the column's name itself.
     """
 

@@ -26,13 +26,7 @@ MAX_EVAL_ROWS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class MetricCurve:
-    """One metric of a run, for a small picture.
-
-    Attributes:
-        points: Means at places from the first step to the last, all finite; empty where nothing was reported.
-        last: The last value, see `core.metrics.last_value`.
-        best_low, best_high: The lowest and the highest value of the evaluations.
-    """
+    """One metric of a run, for a small picture: means at places, the last value, and the range of the evaluations."""
 
     points: tuple[float, ...] = ()
     last: float | None = None

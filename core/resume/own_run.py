@@ -50,14 +50,7 @@ _SHARES: Final = ("batch_size", "grad_accum_steps")
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """Contents of a run's folder.
-
-    Attributes:
-        config: The run's settings so far.
-        checkpoint: The committed state to resume from; None: fresh weights.
-        damaged: Newer ones that are passed over.
-        ledger: The data in these weights; None where none was written.
-    """
+    """Contents of a run's folder: the checkpoint to resume from, newer ones that are passed over, and their ledger."""
 
     store: RunStore
     state: RunState

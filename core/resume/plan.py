@@ -35,23 +35,16 @@ class ResumePlan:
 
     Attributes:
         run_dir: The run's folder; None when a new run is made (AI-OS's state file).
-        runs_dir: The folder for a new run's.
         checkpoint: The checkpoint it continues from; None starts with fresh weights.
-        step: Optimizer steps those weights have seen.
         progress: Samples trained of the epoch, and of how many, where that is known.
-        devices_then, devices_now: UUIDs, or CPU devices.
-        device_labels: Names of this machine's devices, by UUID.
         damaged: Reasons why newer checkpoints are not used, one line each.
         copies: The weights that continue, where each rank wrote its own and not all of them do.
         changed: Other changes: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
-        checkpoints: All that are there, oldest first.
-        best: The number of the best of them, by the recipe; None where none has a value.
+        best: The number of the best checkpoint, by the recipe; None where none has a value.
         set_aside: Numbers of newer checkpoints that are set aside, as `checkpoint` was asked for by its number.
         code: A recipe, program or variables that this run executes and that did not come with Rankdeck.
         code_accepted: It was started on this machine before, or the person agrees.
-        name: Its name in lists; empty: as its folder.
-        learning_rate: The rates now and next, as a sentence.
     """
 
     run_dir: Path | None

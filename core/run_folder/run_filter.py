@@ -23,13 +23,7 @@ _SAME: Final = {"tags": "tag", "run_id": "id", "learning_rate": "lr", "gpus": "d
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of a filter.
-
-    Attributes:
-        name: The name of the compared value; empty: a bare word.
-        sign: ":" (contains), "=", "!=", ">", ">=", "<" or "<=".
-        text: The text to compare with, in lower case.
-    """
+    """One part of a filter, such as ``lr>1e-4``; a bare word has no name."""
 
     name: str
     sign: str

@@ -40,18 +40,13 @@ class RunState:
     Attributes:
         state: "starting", "training", "stopping", "stopped", "finished" or "failed"; a reader also meets
             "interrupted", which is never written (see `seen`).
-        attempt: 1 for the first start, one more for each resume.
-        host: The run host's process.
-        created, updated: Unix seconds.
         devices: UUIDs ("GPU-…") or "cpu:0".
-        step, total_steps: Optimizer steps done and to do (estimated, where a goal ends the run).
+        total_steps: Optimizer steps to do (estimated, where a goal ends the run).
         goal: Progress towards such a goal ("450 of 600 episodes"); empty: it has none.
         phase: Its activity while it starts or ends, as text.
-        checkpoint: The number of the newest one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         stopped_by: Why a stop rule ended it, as a sentence; empty where none did.
-        trained_s: Seconds of training in all attempts.
-        energy_j: Energy that the run's GPUs used in all attempts; None where none is counted.
+        trained_s, energy_j: Seconds of training and energy of the GPUs in all attempts.
         fallback: Why the run was continued with another engine, independently, or on one device, if it was.
         nodes: The names of its machines, the one with the host first; empty where it is on one machine alone.
         trouble: Title, cause and next step of a problem that keeps a live run from being saved just now.

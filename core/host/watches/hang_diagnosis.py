@@ -17,13 +17,7 @@ RESTARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RankView:
-    """One rank at the time of a hang.
-
-    Attributes:
-        stacks: Its answer; None without one.
-        asked: It could have answered: a script of the user's own cannot, nor can a rank without a connection.
-        process: The state of its process by the system: "is stopped".
-    """
+    """One rank at the time of a hang; a rank without a connection, or of a script, cannot be `asked` for its stacks."""
 
     rank: int
     device: str
@@ -51,12 +45,7 @@ class RankView:
 
 @dataclass(frozen=True, slots=True)
 class HangDiagnosis:
-    """The ranks that hang.
-
-    Attributes:
-        culprits: Their numbers; where it is not certain, all suspects.
-        certain: The others wait for them, or their processes do not run.
-    """
+    """The ranks that hang: certain ones, for which others wait or whose processes do not run, or all suspects."""
 
     culprits: tuple[int, ...]
     certain: bool
