@@ -153,7 +153,6 @@ def parse_yaml(text: str) -> Any:
 
 
 def _check_keys(node: Any, levels: int) -> None:
-    """Refuse a key that a YAML mapping has twice: the parser takes the last one."""
     seen: set[str] = set()
     for key, value in node.value if getattr(node, "id", "") == "mapping" else ():
         if key.id == "scalar" and key.value != "<<":

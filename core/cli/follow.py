@@ -37,8 +37,6 @@ _LOOK_S: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The run's state at the end of following; `state` is live if the user detached."""
-
     state: RunState
     progress: RunProgress
     interrupts: int
@@ -125,7 +123,6 @@ class Follower:
                     self._terminal.say(text)
 
     def _is_known(self, line: Mapping[str, Any]) -> bool:
-        """Whether it is an alert that was shown as trouble before it could be written."""
         cause = line.get("cause")
         if line.get("event") != "alert" or cause not in self._said_early:
             return False
@@ -228,8 +225,6 @@ class LiveStatus:
 
 
 class StopLadder:
-    """Ctrl+C for a run in the foreground: first an ordinary stop, then an immediate one."""
-
     def __init__(self, store: RunStore, terminal: Terminal) -> None:
         self._store = store
         self._terminal = terminal
@@ -252,7 +247,6 @@ class StopLadder:
 
 
 def event_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
-    """The text of a metrics line that is shown on a line of its own; empty for all others."""
     event, step = line.get("event"), line.get("step")
     if event == "launch":
         devices = line.get("devices")

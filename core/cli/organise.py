@@ -25,7 +25,6 @@ def rename(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def note(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Print a run's note, or replace it; "-" reads it from standard input."""
     store = _find(arguments)
     notes = read_notes(store.dir)
     if not arguments.text:

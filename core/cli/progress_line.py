@@ -50,7 +50,6 @@ class RunProgress:
 
     @property
     def step(self) -> int:
-        """Optimizer steps done; for independent ranks, those of the slowest."""
         steps = [int(line["step"]) for line in self._last.values()]
         return min(steps, default=0) if self.mode == Mode.INDEPENDENT else max(steps, default=0)
 
@@ -71,7 +70,6 @@ class RunProgress:
 
     @property
     def left_s(self) -> float | None:
-        """Estimated remaining seconds, from the speed of the last steps; None if unknown."""
         if self.total_steps is None or len(self._times) < 2:
             return None
         (first, began), (last, ended) = self._times[0], self._times[-1]

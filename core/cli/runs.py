@@ -71,7 +71,6 @@ def leftover_text(pids: Sequence[int]) -> str:
 
 
 def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Show a run's state, losses, settings and command, or the texts that it sampled."""
     store = _find(arguments)
     if arguments.samples or arguments.step is not None:
         return _samples(arguments, store, terminal)
@@ -118,7 +117,6 @@ def _machine(store: RunStore) -> dict[str, str]:
 
 
 def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal) -> int:
-    """Print the sampled texts while they are read; a long run's are never all in memory."""
     found = False
     for line in MetricsLines(store.metrics).read():
         if line["event"] != "sample" or arguments.step not in (None, line.get("step")):
@@ -136,7 +134,6 @@ def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal)
 
 
 def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Stop a live run and wait until it has ended; raises `RankdeckError`."""
     store = _find_followed(arguments)
     state = store.state()
     if not state.is_live:

@@ -59,19 +59,16 @@ class Terminal:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a person looks at a terminal, so that a line may overwrite itself."""
         return self._people.isatty()
 
     @property
     def width(self) -> int:
-        """Characters in a line of the terminal; 0 for a file or a pipe, which takes any."""
         return shutil.get_terminal_size().columns if self.is_interactive else 0
 
     def say(self, text: str) -> None:
         self.text(one_line(text))
 
     def text(self, text: str) -> None:
-        """Lines for a person, such as what a model wrote."""
         self._clear_progress()
         self._write(self._people, visible(text) + "\n")
 
@@ -95,7 +92,6 @@ class Terminal:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def progress(self, text: str) -> None:
-        """Show `text` in place of the last progress line; only in a terminal."""
         if not self.is_interactive:
             return
         text = one_line(text)[: max(10, shutil.get_terminal_size().columns - 1)]
@@ -103,13 +99,11 @@ class Terminal:
         self._line_shown = len(text)
 
     def end_progress(self) -> None:
-        """Leave the progress line standing and go to the next line."""
         if self._line_shown:
             self._write(self._people, "\n")
             self._line_shown = 0
 
     def error(self, error: RankdeckError) -> None:
-        """Three lines on stderr: title, cause, next step."""
         self.end_progress()
         parts = (error.title, error.cause, error.next_step)
         self._write(sys.stderr, "".join(_shortened(visible(" ".join(part.split()))) + "\n" for part in parts))

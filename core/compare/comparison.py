@@ -52,7 +52,6 @@ class Comparison:
         return f"{same} setting{' is' if same == 1 else 's are'} the same." if same else ""
 
     def table(self, *, all_rows: bool = False) -> list[tuple[str, ...]]:
-        """The lines as texts, under a line of names; a heading stands alone in its line."""
         empty = ("",) * len(self.labels)
         lines: list[tuple[str, ...]] = [("", *self.labels)]
         for heading, rows in self.sections(all_rows=all_rows):

@@ -41,7 +41,6 @@ class ChangedSetting:
 
 
 def changed_settings(config: RunConfig) -> tuple[ChangedSetting, ...]:
-    """The settings that differ from the recipe's defaults, in the order of the form."""
     fields: dict[str, FieldSpec] = {}
     own: dict[str, Any] = {}
     try:

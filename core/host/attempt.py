@@ -235,7 +235,6 @@ class Attempt:
         self._end.await_start()
 
     def _watch_processes(self) -> None:
-        """Let the monitor attribute a device's memory to its rank's process."""
         pids = {rank.command.device.uuid: rank.pid for rank in self._ranks if rank.pid is not None}
         self._launch.context.monitor.watch(pids)
 

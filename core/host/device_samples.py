@@ -39,7 +39,6 @@ class DeviceSampler:
         self._uuids = frozenset(uuids)
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """End the thread; one that waits for a driver is left behind."""
         self._closing.set()
         self._thread.join(timeout_s)
 

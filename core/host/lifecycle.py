@@ -241,7 +241,6 @@ class RunLifecycle:
         return launcher is not None and not launcher.is_whole(self._first_world_size)
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
-        """Report the rollback, and lower the learning rate, also for a later resume."""
         self._rollbacks += 1
         lr, limit, checkpoint = run.config.lr / 2, run.config.non_finite_limit, context.checkpoint
         cause = outcome.reported

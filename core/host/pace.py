@@ -73,7 +73,6 @@ class Pace:
             self.heard_at = now
 
     def limit_s(self, asked_s: float | None, *, is_busy: bool) -> float | None:
-        """The longest silence that is allowed; None while it is not known."""
         limit_s = asked_s
         if limit_s is None and (typical_s := self.typical_s) is not None:
             limit_s = max(SHORTEST_S, STEPS * typical_s, PAUSES * self.longest_s)

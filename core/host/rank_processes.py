@@ -142,7 +142,6 @@ class Launcher:
         return self.seats is not None and self.seats.ranks[rank].is_remote
 
     def end(self, code: int, error: Mapping[str, str] | None) -> None:
-        """Let all of them exit: the run is over. `error`: why it failed."""
         self._meeting.write("over.json", {"code": code, "error": error})
 
 
@@ -158,7 +157,6 @@ class LaunchedRank:
         self._code: int | None = None
 
     def take_for_dead(self) -> None:
-        """Wait no longer for a rank on another machine, whose connection is gone."""
         self._launcher.lost.add(self.rank)
 
     def poll(self) -> int | None:

@@ -71,7 +71,6 @@ class Rank:
 
     @property
     def begins(self) -> bool:
-        """Whether it is a program of its own that runs and has not charted a step yet."""
         is_over = self.done is not None or self.connection is None
         return self.phase in _OWN_PROGRAM and self.first_step is None and not is_over
 
@@ -204,7 +203,6 @@ class Ranks:
         failure.report, failure.step = message, rank.step if rank.first_step is not None else 0
 
     def failure(self, rank: Rank, now: float) -> RankFailure:
-        """Return this rank's failure; it begins at `now` if none was noticed before."""
         if rank.number not in self.failures:
             log.error("rank %d failed at step %d (%s)", rank.number, rank.step, rank.phase)
             step = rank.step if rank.first_step is not None else 0

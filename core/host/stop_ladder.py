@@ -43,7 +43,6 @@ class StopLadder:
         self._end_at = now if self._end_at is None else min(now, self._end_at)
 
     def set_timeout(self, timeout_s: float, now: float) -> None:
-        """Set another limit, counted from now if a stop was requested already."""
         self._timeout_s = timeout_s
         if self.is_asked and not self.is_hurried:
             self._end_at = now + timeout_s

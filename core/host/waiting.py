@@ -34,7 +34,6 @@ def main() -> int:
 
 
 def _write_to(log: Path) -> None:
-    """Redirect standard output and standard error to a log, as in a detached host."""
     from core.files.links import append_unlinked
 
     with append_unlinked(log) as file:

@@ -71,7 +71,6 @@ class Ledger:
         epochs: int | None = None,
         run_id: str | None = None,
     ) -> Ledger:
-        """Make a ledger in which nothing is trained yet; see `LedgerSetup` for the arguments."""
         grid = ChunkGrid(samples, samples_per_block, chunk_size)
         return cls(LedgerSetup(grid, dict(dataset), seed, world, groups, epochs, run_id))
 

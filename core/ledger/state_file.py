@@ -113,8 +113,6 @@ class _OwnDocument:
 
 @dataclass(frozen=True, slots=True)
 class _AiosChunk:
-    """A completed chunk of AI-OS's; the last three keys are its older form's."""
-
     block_id: Whole
     chunk_id: Whole
     gpu_id: Whole = 0
@@ -135,8 +133,6 @@ class _AiosClaim:
 
 @dataclass(frozen=True, slots=True)
 class _AiosDocument:
-    """AI-OS's forms, key by key; the last two keys are the older form's."""
-
     completed_chunks: list[_AiosChunk]
     in_progress_chunks: list[_AiosClaim] = field(default_factory=list)
     current_epoch: Whole = 0
@@ -308,7 +304,6 @@ def _aios_chunk(chunk: _AiosChunk, epoch: int, this_epoch: Sequence[int]) -> Com
 
 
 def _newest_copy(path: Path) -> int | None:
-    """The newest checkpoint beside `path` that has a manifest and a copy of the ledger."""
     numbers = [
         int(manifest.parent.name)
         for folder in (CHECKPOINTS, OLD_CHECKPOINTS)

@@ -130,7 +130,6 @@ def read_rows(path: Path, first: int, count: int) -> array[float]:
 
 
 def tail_sha256(metrics: Path, source_bytes: int) -> str:
-    """SHA-256, in hex, of the last (at most 4096) bytes before an offset; raises OSError."""
     start = max(0, source_bytes - TAIL_BYTES)
     with open_binary(metrics) as file:
         file.seek(start)

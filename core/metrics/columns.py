@@ -102,7 +102,6 @@ class ColumnsWriter:
             self._give_up(error.cause)
 
     def flush(self) -> None:
-        """Write all pending lines and the index. The host calls it about once a second."""
         if self.problem is not None or time.monotonic() < self._held_until:
             return
         try:
@@ -202,8 +201,6 @@ def make(metrics: Path, folder: Path, progress: Callable[[float], None] | None =
 
 
 class _Columns:
-    """The columns in one folder, which is made if it is missing; raises OSError."""
-
     def __init__(self, folder: Path, index: ColumnsIndex | None) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,7 +214,6 @@ class _Columns:
         self._ranks: dict[Any, list[dict[str, Any]]] = {}
 
     def take(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
-        """Take lines; the caller writes them when there are enough. Raises `RankdeckError`."""
         ranks = self._ranks
         for line, value in zip(lines, parsed, strict=True):
             # The hot path: a step only joins its rank's list, and is looked at when the list is written.
@@ -236,7 +232,6 @@ class _Columns:
         return self.pending >= PENDING_MAX
 
     def write(self) -> None:
-        """Write all pending lines; after an OSError the remaining ones can be written again."""
         for group in self._groups.values():
             group.write()
         if self._events:

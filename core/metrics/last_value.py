@@ -16,7 +16,6 @@ NEWEST_ROWS: Final = 256
 
 
 def last_value(name: str, newest: Iterable[float | None]) -> float | None:
-    """Return the last value of a metric; None if no rank has one."""
     known = [value for value in newest if value is not None and math.isfinite(value)]
     if not known:
         return None

@@ -91,7 +91,6 @@ def has_own_card(name: str) -> bool:
 
 
 def metric_title(name: str) -> str:
-    """A column's name as a title: "val_accuracy" is "Val accuracy"."""
     parts = name.replace("_", " ").split()
     title = " ".join(part.upper() if part.lower() in _SHORT_FORMS else part for part in parts)
     return title[:1].upper() + title[1:]

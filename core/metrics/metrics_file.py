@@ -80,7 +80,6 @@ class MetricsWriter:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """End writing; a second call does nothing."""
         self._file.close()
         if self._copy is not None:
             self._copy.close()

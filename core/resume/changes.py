@@ -144,7 +144,6 @@ def _wanted_optimizer(config: RunConfig, mode: Mode) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """The name of an optimizer's state: ``torch_adamw`` and ``FusedAdamW`` keep AdamW's."""
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
     for prefix in ("torch", "fused", "deepspeed", "cpu"):
         plain = plain.removeprefix(prefix)

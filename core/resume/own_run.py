@@ -136,7 +136,6 @@ def _name(store: RunStore, state: RunState) -> str:
 
 
 def _idle_state(store: RunStore) -> RunState:
-    """Return the state of a run that nothing trains."""
     store.refuse_links()
     state = _wait_for_host_to_leave(store)
     if store.is_locked() or state.is_live:

@@ -28,7 +28,6 @@ class LogTimes:
 
 
 def times_file(log: Path) -> Path:
-    """The file with the times of a log: `rank0.times` beside `rank0.log`."""
     return log.with_suffix(".times")
 
 

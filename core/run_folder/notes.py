@@ -25,8 +25,6 @@ MAX_NOTE: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class RunNotes:
-    """The user's name, note, tags (sorted words without blanks) and pin for a run."""
-
     name: Annotated[str, Limits(0, MAX_NAME)] = ""
     note: Annotated[str, Limits(0, MAX_NOTE)] = ""
     tags: Annotated[tuple[Text, ...], Limits(0, MAX_TAGS)] = ()
@@ -71,7 +69,6 @@ class RunNotes:
 
 
 def read_notes(run_dir: Path) -> RunNotes:
-    """Read `notes.json`, if there is one; raises `StateFileError`."""
     path = run_dir / NOTES
     if not path.exists():
         return RunNotes()
@@ -83,6 +80,5 @@ def read_notes(run_dir: Path) -> RunNotes:
 
 
 def write_notes(run_dir: Path, notes: RunNotes) -> None:
-    """Replace `notes.json`; raises `PreflightError` when the disk refuses."""
     document = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(notes)}
     write_atomic(run_dir / NOTES, json.dumps(document, ensure_ascii=False, indent=1) + "\n")

@@ -37,7 +37,6 @@ class NoRecycleBinError(PreflightError):
 
 
 def require_ended(store: RunStore) -> None:
-    """Raise `RunBusyError` if a host is at work on a run."""
     if store.is_locked() or _is_live(store):
         raise RunBusyError(
             f"{store.dir.name} is running.",
@@ -86,7 +85,6 @@ def delete_run(store: RunStore) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of the files below a folder; links and unreadable files count as nothing."""
     total, folders = 0, [folder]
     while folders:
         try:

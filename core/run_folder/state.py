@@ -86,7 +86,6 @@ class RunState:
 
     @property
     def is_live(self) -> bool:
-        """Whether it says that a host is at work; `seen` checks that the host is there."""
         return self.state in LIVE_STATES
 
     def now(self, here: float) -> float:

@@ -65,8 +65,6 @@ class RunEntry:
 
 
 class RunStore:
-    """One run's folder. Its host is the only writer, apart from `create`."""
-
     def __init__(self, run_dir: Path) -> None:
         self.dir = run_dir
         self.run_toml = run_dir / "run.toml"
@@ -85,7 +83,6 @@ class RunStore:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of checkpoints; a run of 0.1 keeps the name it has for it."""
         new, old = self.dir / CHECKPOINTS, self.dir / OLD_CHECKPOINTS
         return old if old.is_dir() and not new.is_dir() else new
 
@@ -146,13 +143,11 @@ class RunStore:
         return cls(run_dir.absolute())
 
     def config(self) -> RunConfig:
-        """Read `run.toml`; raises `ConfigError`."""
         from core.config.layers import load_config
 
         return load_config(self.run_toml)
 
     def stored_state(self) -> RunState:
-        """Read `state.json` as its host wrote it last; raises `StateFileError`."""
         return RunState.from_dict(read_json(self.state_json, limit_bytes=MAX_STATE_BYTES), self.state_json)
 
     def state(self) -> RunState:
@@ -295,7 +290,6 @@ class RunStore:
 
 
 def list_runs(runs_dir: Path) -> list[RunEntry]:
-    """List every run in a folder, newest first, damaged ones too; raises `PreflightError`."""
     folders: list[Path] = []
     with (
         explained(f"{runs_dir} could not be read"),
@@ -309,7 +303,6 @@ def list_runs(runs_dir: Path) -> list[RunEntry]:
 
 
 def _may_be_run(item: os.DirEntry[str]) -> bool:
-    """Whether it is a folder; one that cannot be looked at is listed with the reason."""
     try:
         return item.is_dir()
     except OSError:
@@ -397,7 +390,6 @@ def _given_folder(run_dir: Path) -> Path:
 
 
 def check_new_run_dir(run_dir: Path) -> None:
-    """Raise `UsageError` for a file, or a folder that holds a run already."""
     if run_dir.exists() and not run_dir.is_dir():
         raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
     held = next((name for name in _OWN_FILES if (run_dir / name).exists()), None)

@@ -47,7 +47,6 @@ class WaitingHost:
         self.process = None
 
     def take(self, run_dir: Path) -> ProcessId | None:
-        """Give it a run; return the host's process, or None where there is none to take it."""
         process, self.process = self.process, None
         if process is None or self._stdin is None or not is_alive(process):
             return None

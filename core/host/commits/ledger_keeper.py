@@ -85,7 +85,6 @@ class LedgerKeeper:
             self._next_write = 0.0
 
     def due(self) -> dict[str, Any] | None:
-        """The contents of the state file, if it is time to write it."""
         if not self._dirty or self.ledger is None or time.monotonic() < self._next_write:
             return None
         self._dirty = False

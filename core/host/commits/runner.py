@@ -72,14 +72,12 @@ class CommitRunner:
             self._start(lambda: write_ledger(self._keeper.path, document), self._ledger_written, self._ledger_failed)
 
     def ask_missing(self, reason: str) -> None:
-        """Ask every rank for a commit that has not joined the one in progress."""
         self.retry_at = None
         for rank in self.coordinator.missing:
             self.ask(rank, reason)
 
     @property
     def is_settled(self) -> bool:
-        """Whether no checkpoint is being written and no old one is being removed."""
         return not self.coordinator.busy and not self._pruning
 
     def prune(self) -> None:

@@ -64,7 +64,6 @@ class StatusPublisher:
         self._news.set()
 
     def change_phase(self, phase: str) -> None:
-        """Publish the run's current activity, as text; empty while it trains."""
         if phase != self.state.phase:
             log.info("phase: %s", phase or "-")
             self.change(phase=phase)

@@ -29,7 +29,6 @@ class RankView:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether its process does not run, or no Python runs in it."""
         return self.stopped or (self.asked and self.stacks is None)
 
     @property

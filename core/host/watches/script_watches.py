@@ -72,8 +72,6 @@ class OwnCopies(Watch):
 
 
 class LossWatch(Watch):
-    """Emits one alert until the losses of all ranks are finite again."""
-
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._emit = services.stream.emit
         self._is_on = ranks.run.recipe.self_contained
@@ -126,7 +124,6 @@ def may_be_connected(wrappers: Sequence[int]) -> bool:
 
 
 def _connections(wrapper: int) -> set[tuple[Address, Address]]:
-    """Local and remote ends of the established connections of all processes below one."""
     found = set()
     for process in psutil.Process(wrapper).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -92,7 +92,6 @@ class Straggler:
         return max(self.ranks, key=self.work_s.__getitem__)
 
     def excess(self, figures: Sequence[float]) -> float:
-        """The difference between the slowest rank's figure and the mean of the others'."""
         return figures[self.slowest] - sum(figures[rank] for rank in self.others) / len(self.others)
 
     @property
