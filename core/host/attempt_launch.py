@@ -64,12 +64,7 @@ async def prepare_launch(
     port: int,
     fell_back: bool,
 ) -> AttemptLaunch:
-    """Plan an attempt, and let the listener expect its ranks.
-
-    `halvings`: How often the micro-batch was halved since the host started.
-    `restarts`: How often this host has restarted the ranks.
-    `fell_back`: The run's last attempt trained in a lesser way than was asked for.
-    """
+    """Plan an attempt, and let the listener expect its ranks; `fell_back`: the last one trained in a lesser way."""
     run_dir, checkpoint = services.store.dir, context.checkpoint
     launcher, seats = services.launcher, services.seats
     token = secrets.token_urlsafe(TOKEN_BYTES)

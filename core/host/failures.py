@@ -82,11 +82,7 @@ def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
 
 
 def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) -> dict[str, str]:
-    """Title, cause and next step of a failed attempt, for `state.json` and the `failed` event.
-
-    `failures`: All of them; the others are named as the root's consequence.
-    `resume`: A sentence with the place where a resumed run would continue.
-    """
+    """Title, cause and next step of a failed attempt; `resume` is the sentence with the place to continue from."""
     followers = [failure.device for failure in failures if failure.rank != root.rank]
     secondary = f"{_processes_on(followers)} ended because of it." if followers else ""
     log = f"{root.log.parent.name}/{root.log.name}"

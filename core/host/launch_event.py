@@ -14,12 +14,7 @@ from core.launch.resolved import ResolvedRun
 def launch_fields(
     launch: AttemptLaunch, number: int, world_before: int, fallback: str | None, launcher: str | None
 ) -> dict[str, Any]:
-    """Return the event's fields for the attempt of this number.
-
-    `world_before`: The number of ranks before this host.
-    `fallback`: Why it trains in a lesser way than was asked for, if it does.
-    `launcher`: Who started the ranks' processes; None: the run's host does.
-    """
+    """Return the event's fields; `fallback` is the reason for a lesser way, `launcher` None for spawned ranks."""
     run, checkpoint = launch.run, launch.context.checkpoint
     return {
         "mode": run.mode,

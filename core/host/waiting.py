@@ -1,7 +1,6 @@
 """``python -m core.host.waiting``: a host that imports its modules while its run is still being checked.
 
 It reads the run's folder from its standard input, as JSON on a line; a closed input means that there is no run.
-Started by `core.run_folder.waiting_host`.
 """
 
 from __future__ import annotations

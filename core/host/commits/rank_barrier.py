@@ -60,10 +60,7 @@ class RankBarrier:
         self._merged: Path | None = None
 
     def step(self, now: float) -> tuple[Next, str]:
-        """Carry out the action that is due; return it and the new phase as text (empty: unchanged).
-
-        At `FINISH` the caller acts.
-        """
+        """Carry out the action that is due, but for `FINISH`; return it and the new phase (empty: unchanged)."""
         steps = {rank.number: rank.done.step for rank in self._ranks if rank.done is not None}
         if any(rank.done is None for rank in self._ranks):
             self._asked_at = now
@@ -93,10 +90,7 @@ class RankBarrier:
         self._merged = newest.folder / message.file
 
     def model(self, resumed: Checkpoint | None) -> tuple[Path, ...]:
-        """The weights to export (`export_weights`): the last merge, or those of the newest checkpoint, by rank 0.
-
-        Empty without any, and where the last weights are not finite.
-        """
+        """The weights to export: the last merge, or the newest checkpoint's by rank 0; empty if not finite."""
         if self._merged is not None and self._merged_steps is not None:
             return (self._merged,)
         kept = self._commits.newest or resumed

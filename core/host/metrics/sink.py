@@ -29,10 +29,7 @@ Batch = tuple[list[bytes], list[dict[str, Any]]]
 class MetricsSink:
     """Writes batches in the order they came. A disk that refuses is asked again every second; nothing is lost.
 
-    Args:
-        columns: They get the lines afterwards; their failure costs nothing, since they can be made again.
-        on_written: Called on the sink's thread with the file's size after each write.
-        on_trouble: Called there with the cause when the disk refuses, and with None when it has taken the lines.
+    Callbacks come on the sink's thread: with the file's size after a write, and with a trouble's cause, or None.
     """
 
     def __init__(

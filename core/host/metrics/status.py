@@ -32,11 +32,7 @@ _BEHIND_BYTES: Final = 256 << 10
 
 
 class StatusPublisher:
-    """Holds the `RunState`, writes `state.json` and sends both to clients.
-
-    Attributes:
-        is_failing: `state.json` could not be written the last time.
-    """
+    """Holds the `RunState`, writes `state.json` and sends both to clients."""
 
     def __init__(
         self, store: RunStore, state: RunState, disk: Executor, clients: Callable[[], list[Connection]]
@@ -75,11 +71,7 @@ class StatusPublisher:
             self._news.set()
 
     def appended(self, size_bytes: int) -> bool:
-        """Note from any thread that `metrics.jsonl` is whole up to here.
-
-        Returns:
-            Whether a client needs `tell` to be called, on the loop, to hear of it.
-        """
+        """Note from any thread that `metrics.jsonl` is whole up to here; True if `tell` must be called, on the loop."""
         self._size_bytes = size_bytes
         return self._telling is None and bool(self._clients())
 

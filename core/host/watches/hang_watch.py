@@ -33,10 +33,7 @@ _MARK: Final = "rankdeck: | "
 class HangWatch(Watch):
     """Checks how long each rank has been silent, and reports late ones, each once until all are heard again.
 
-    Args:
-        limit_s: The longest silence of a rank; None: by its own pace.
-        is_held: Whether ranks are not read just now, because the disk is behind.
-        is_stopped: Whether a process is suspended.
+    `limit_s` is the longest silence, None for each rank's own pace; `is_held`: ranks are not read just now.
     """
 
     def __init__(
