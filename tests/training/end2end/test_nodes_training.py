@@ -37,7 +37,7 @@ UNEQUAL = [
 
 
 def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: NetNodes) -> None:
-    text = write_text(tmp_path / "text.txt", 100_000)
+    text = write_text(tmp_path / "text.txt", 50_000)
     store = RunStore(tmp_path / "runs" / "run")
     command = ["-m", "core", "train", "--dataset-file", str(text), "--run-dir", str(store.dir), *SMALL]
     jobs = [nodes.torchrun(number, command, "--max-restarts=1") for number in range(2)]
@@ -56,7 +56,7 @@ def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: Ne
         for line in _kept(store)
         if line["event"] == "chunk_complete"
     )
-    assert len(trained) > 100 and set(trained.values()) == {1}
+    assert len(trained) > 50 and set(trained.values()) == {1}
     losses = [line["loss"] for line in _kept(store) if line["event"] == "step"]
     assert losses[-1] < losses[0] - 0.3
     assert store.model.is_file()
