@@ -17,7 +17,7 @@ NOT_ON_WINDOWS: Final = {
     "core/processes/posix.py": 2,
     "core/processes/detached.py": 1,  # in the branch for POSIX
     "core/machines/agent.py": 2,  # below sshd, which has no desktop to show a window on
-    "core/machine/keep_awake.py": 2,  # systemd-inhibit
+    "core/machine/keep_awake.py": 1,  # systemd-inhibit
     "workers/script/store.py": 2,  # Linux alone hosts the store
 }
 
