@@ -17,27 +17,25 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import pytest
 
-from core.measure.estimate.history import read_time
+from core.run_folder.store import RunStore
+from tests.benchmarks import bench_estimate
 from tests.benchmarks.bench_estimate import Bench
+from tests.helpers.hosted_run import lines
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
-TWO: Final = ("--devices", "cpux2", "--mode")
-ZERO: Final = (*TWO, "zero", "--zero-engine", "torch", "--zero-stage")
 MODES: Final[Mapping[str, tuple[str, ...]]] = {
-    "single": ("--devices", "cpux1"),
-    "ddp": (*TWO, "ddp"),
-    "zero1": (*ZERO, "1"),
-    "zero2": (*ZERO, "2"),
-    "zero3": (*ZERO, "3"),
-    "fsdp": (*TWO, "fsdp"),
-    "independent": (*TWO, "independent"),
-    "sync interval 8": (*TWO, "independent", "--sync-every", "8"),
+    **{name: bench_estimate.MODES[name] for name in ("single", "ddp", "zero1", "zero2", "fsdp", "independent")},
+    "zero3": (*bench_estimate.TWO, "zero", "--zero-engine", "torch", "--zero-stage", "3"),
+    "sync interval 8": (*bench_estimate.TWO, "independent", "--sync-every", "8"),
 }
+# A rank's first steps, in which buffers are made and caches fill, do not count.
+SETTLING: Final = 3
 _TEXT: Final = ("--batch-size", "8", "--seq-len", "128", "--steps", "20", "--val-samples", "8")
 _SIZE: Final = ("--set", "sample_tokens=0", "--set", "n_embd=256", "--set", "n_head=4")
 CASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -83,8 +81,9 @@ def _error(predicted: float, achieved: float) -> str:
 def take_turn(bench: Bench, case: str, mode: str) -> Row:
     """Predicts and trains a mode and one device."""
     runs = bench.folder / case / f"{mode.replace(' ', '-')}-{secrets.token_hex(2)}"
-    for kept in (bench.folder / "home").rglob("steps-*.json"):
-        kept.unlink()
+    for pattern in ("steps-*.json", "link-*.json"):
+        for kept in (bench.folder / "home").rglob(pattern):
+            kept.unlink()
     arguments = ["--recipe", case, *CASES[case], "--runs-dir", str(runs)]
     if case != "clstm_ppo":
         arguments += ["--dataset-file", str(bench.text)]
@@ -96,17 +95,19 @@ def take_turn(bench: Bench, case: str, mode: str) -> Row:
 
 
 def _speed(time: Mapping[str, Any]) -> Speed:
-    assert time["source"] == "probe"
     return time["step_s"], time["samples_per_s"]
 
 
 def _trained(bench: Bench, arguments: Sequence[str], runs: Path) -> Speed:
-    before = set(runs.glob("*/time.json"))
+    before = set(runs.glob("*/run.toml"))
     bench.rankdeck("train", *arguments)
-    (kept,) = set(runs.glob("*/time.json")) - before
-    time = read_time(kept.parent)
-    assert time is not None and time.step_s is not None and time.samples_per_s is not None
-    return time.step_s, time.samples_per_s
+    (kept,) = set(runs.glob("*/run.toml")) - before
+    by_rank: dict[int, list[tuple[float, float]]] = {}
+    for line in lines(RunStore(kept.parent), "step"):
+        by_rank.setdefault(line["rank"], []).append((line["step_time_s"], line["step_time_s"] * line["samples_per_s"]))
+    sums = [[sum(values) for values in zip(*steps[SETTLING:], strict=True)] for steps in by_rank.values()]
+    mean_s = fmean(seconds / len(steps[SETTLING:]) for (seconds, _), steps in zip(sums, by_rank.values(), strict=True))
+    return mean_s, sum(samples / seconds for seconds, samples in sums)
 
 
 HEAD: Final = (

@@ -1,6 +1,6 @@
 """Runs every benchmark, one after another, and prints what they measured as one table.
 
-python -m tests.benchmarks.run_all [--csv FILE] [NAME…]      NAME: reporter, columns, … (all of them)
+python -m tests.benchmarks.run_all [--csv FILE] [NAME…]      NAME: listener, plots, … (all of them)
 """
 
 from __future__ import annotations

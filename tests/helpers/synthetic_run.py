@@ -45,13 +45,12 @@ def make_run(folder: Path, **state: Any) -> RunStore:
     return store
 
 
-def make_many_runs(runs_dir: Path, count: int, *, age_s: float = 0.0) -> None:
+def make_many_runs(runs_dir: Path, count: int) -> None:
     """Run folders with settings, state and a few lines of metrics, cheaply: files of one kind have the same text.
 
     Args:
         runs_dir: Where they are made.
         count: How many; the first is the newest.
-        age_s: Seconds since the newest ended.
     """
     lines = b"".join(metrics_lines(Shape(steps=12, ranks=1, eval_every=4)))
     states = ("finished", "failed", "stopped")
@@ -61,7 +60,7 @@ def make_many_runs(runs_dir: Path, count: int, *, age_s: float = 0.0) -> None:
         store.dir.mkdir(parents=True)
         store.run_toml.write_text(settings[number % 4], encoding="utf-8", newline="\n")
         store.metrics.write_bytes(lines)
-        end = time.time() - age_s - 600.0 * number
+        end = time.time() - 600.0 * number
         state = RunState(store.dir.name, name="MiniGPT · stdlib", state=states[number % 3], recipe="minigpt")
         values = {"created": end - 300, "updated": end, "loss": 1 + number / count, "mode": "ddp", "world_size": 2}
         text = json.dumps(state.replace(step=12, total_steps=12, devices=UUIDS, **values).as_dict())
