@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -40,6 +39,7 @@ from core.launch.run_length import samples_known
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, recipe_defaults
+from core.records import RecordError, read_record
 from core.run_folder.notes import RunNotes
 
 LOOKING: Final = "Looking for devices…"
@@ -68,24 +68,17 @@ class Draft:
     dataset: str = "stdlib://"
     devices: tuple[str, ...] = ()
     mode: str = Mode.AUTO.value
-    mode_fields: Mapping[str, str] = field(default_factory=dict)
-    fields: Mapping[str, str] = field(default_factory=dict)
+    mode_fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
     name: str = ""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Draft:
-        """Read the JSON of `dataclasses.asdict`; a part of the wrong type is left at its default."""
-        start = cls()
-        kept: dict[str, Any] = {}
-        for item in dataclasses.fields(cls):
-            value, default = values.get(item.name), getattr(start, item.name)
-            if item.name == "devices" and isinstance(value, list):
-                kept["devices"] = tuple(str(uuid) for uuid in value)
-            elif item.name in ("fields", "mode_fields") and isinstance(value, dict):
-                kept[item.name] = {str(name): str(text) for name, text in value.items()}
-            elif isinstance(value, str) and isinstance(default, str):
-                kept[item.name] = value
-        return cls(**kept)
+        """Read the JSON of `dataclasses.asdict`; one that cannot be read is an untouched draft."""
+        try:
+            return read_record(cls, values)
+        except RecordError:
+            return cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +185,7 @@ def check_draft(
             check_torch(platform)
         except PreflightError as error:
             problems["recipe"] = error
-    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values)
+    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values, Mode.read(draft.mode))
     probe = attempt.resolve(problems)
     placeholders, waiting = _placeholders(probe, recipe), LOOKING if looking else ""
     if problems or waiting or probe is None:
@@ -201,34 +194,23 @@ def check_draft(
     return CheckedDraft(probe, {}, placeholders, command, probe, reasons)
 
 
+@dataclass(slots=True)
 class _Attempt:
     """A draft that is put right field by field until it makes a run.
 
-    Args:
-        draft: The panel's content.
-        recipe: The chosen recipe.
+    Attributes:
         devices: At least one.
-        platform: This machine.
         values: Typed values by field, as far as they can be read.
         mode_values: The same of the fields under the mode.
     """
 
-    def __init__(
-        self,
-        draft: Draft,
-        recipe: Recipe,
-        devices: list[Device],
-        platform: Platform,
-        values: dict[str, FieldValue],
-        mode_values: dict[str, Any],
-    ) -> None:
-        self._draft = draft
-        self._recipe = recipe
-        self._devices = devices
-        self._platform = platform
-        self._values = values
-        self._mode_values = mode_values
-        self._mode = Mode.read(draft.mode)
+    draft: Draft
+    recipe: Recipe
+    devices: list[Device]
+    platform: Platform
+    values: dict[str, FieldValue]
+    mode_values: dict[str, Any]
+    mode: Mode
 
     def resolve(self, problems: dict[str, RankdeckError]) -> ResolvedRun | None:
         """Resolve the run; wrong settings are left at their defaults and added to `problems`."""
@@ -245,26 +227,26 @@ class _Attempt:
                     return None
 
     def _resolved(self) -> ResolvedRun:
-        draft, recipe, devices = self._draft, self._recipe, self._devices
+        draft, recipe, devices = self.draft, self.recipe, self.devices
         own = {spec.name for spec in recipe.fields}
         # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
         without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
-        given = {name: value for name, value in self._values.items() if name not in own}
-        base = recipe_defaults(recipe, [name for name, value in given.items() if value is not None], self._values)
-        options = base["options"] | {name: value for name, value in self._values.items() if name in own}
+        given = {name: value for name, value in self.values.items() if name not in own}
+        base = recipe_defaults(recipe, [name for name, value in given.items() if value is not None], self.values)
+        options = base["options"] | {name: value for name, value in self.values.items() if name in own}
         asked = RunConfig(
             **{
                 **base,
                 "recipe": draft.recipe,
                 "dataset_file": NO_DATASET if without_dataset else draft.dataset,
                 "devices": device_texts(devices),
-                "mode": self._mode if len(devices) > 1 else Mode.AUTO,
-                **self._mode_values,
+                "mode": self.mode if len(devices) > 1 else Mode.AUTO,
+                **self.mode_values,
                 **given,
                 "options": {name: value for name, value in options.items() if value is not None},
             }
         )
-        run = resolve_on(asked, recipe, devices, self._platform)
+        run = resolve_on(asked, recipe, devices, self.platform)
         if not recipe.self_contained:
             check_engine(run)
             if run.mode.is_apart:
@@ -273,14 +255,14 @@ class _Attempt:
 
     def _put_right(self, name: str) -> bool:
         """Leave a setting at its default; False where that is not possible."""
-        if name in self._values:
-            del self._values[name]
-        elif name in self._mode_values:
-            del self._mode_values[name]
-        elif name == "devices" and len(self._devices) > 1:
-            self._devices = self._devices[:1]
-        elif name == "mode" and self._mode != Mode.AUTO:
-            self._mode = Mode.AUTO
+        if name in self.values:
+            del self.values[name]
+        elif name in self.mode_values:
+            del self.mode_values[name]
+        elif name == "devices" and len(self.devices) > 1:
+            self.devices = self.devices[:1]
+        elif name == "mode" and self.mode != Mode.AUTO:
+            self.mode = Mode.AUTO
         else:
             return False
         return True

@@ -33,9 +33,9 @@ from core.measure.estimate.modes import estimate_run
 from core.measure.estimate.overview import Overview, overview
 from core.measure.estimate.probe import find_baselines, find_figures, known_baselines, known_figures
 from core.measure.estimate.remedies import remedies
-from core.measure.estimate.shape import run_shape, step_key
+from core.measure.estimate.shape import step_key
 from core.measure.estimate.speed import TimeFigures, balance_gain, can_balance
-from core.measure.estimate.steps import find_time, known_time, time_is_known
+from core.measure.estimate.steps import find_time, known_time, time_is_known, time_key
 from core.measure.ranks import CancelledError
 from core.recipes.parameter_count import ParameterCount, depends_on
 from core.recipes.parameter_formula import ModelSize, model_size
@@ -46,8 +46,6 @@ FREE_EVERY_MS: Final = 3000
 REST_S: Final = 2.0
 # How soon a newer draft ends that rest.
 LOOK_S: Final = 0.1
-# Parameter counts of drafts before, so that going back to one costs nothing.
-_KEPT: Final = 32
 WHILE_TRAINING: Final = "Steps are timed once no run is training."
 _BUSY: Final = "busy"
 
@@ -66,8 +64,7 @@ class EstimateController(QObject):
     """Estimates the newest draft, while the sheet is in sight.
 
     Where the recipe has a formula for its parameters (`core.recipes.parameter_formula`), a first verdict comes at once.
-    One process measures the rest: the count within a second, and the memory once the draft had its rest. Then steps and
-    link are timed.
+    Once the draft had its rest, a process measures the count, then the memory. Then steps and link are timed.
 
     Attributes:
         shown: The newest text.
@@ -209,19 +206,14 @@ class EstimateController(QObject):
         def counted(count: ParameterCount) -> None:
             self._count_found.emit(count_key, count)
 
-        (run, _), is_counted = run.fitted(), count_key in self._counts
-        if known_figures(run) is None and not is_counted:  # the process begins at once, and rests itself
-            figures = find_figures(run, cancelled=cancelled, counted=counted, rest_s=REST_S)
-        else:
-            if known_figures(run) is None or known_baselines(run.platform) is None:
-                _rest(cancelled)
-            figures = find_figures(run, cancelled=cancelled)
+        run, _ = run.fitted()
+        if known_figures(run) is None or known_baselines(run.platform) is None:
+            _rest(cancelled)
+        figures = find_figures(run, cancelled=cancelled, counted=counted)
         counted(ParameterCount(figures.parameters, figures.trainable))
         return Measured(run.config, figures, find_baselines(run, cancelled=cancelled))
 
     def _on_count_found(self, key: str, count: ParameterCount) -> None:
-        while len(self._counts) >= _KEPT:
-            del self._counts[next(iter(self._counts))]
         self._counts[key] = count
         if key == self._count_key:
             self.counted.emit(count)
@@ -231,21 +223,21 @@ class EstimateController(QObject):
     def _ask_time(self, run: ResolvedRun, figures: ModelFigures) -> None:
         """Ask for the time of a draft whose memory is known.
 
-        Timed steps would hold up a run that trains, and it would make them slower: they wait, and
-        answers from before are dropped.
+        Timed steps would hold up a run that trains, and it would make them slower: they wait,
+        and answers from before are dropped.
         """
         is_training = self._is_training
-        key = " ".join([run_shape(run), *(device.uuid for device in run.devices), _BUSY if is_training else ""])
+        key = f"{time_key(run)} {_BUSY if is_training else ''}"
         if key == self._time_key:
             return
         if self._time_key.endswith(_BUSY) != is_training:
             self._times.forget()
         self._time_key = key
-        folder, answers = self._runs_dir, self._times
+        answers = self._times
         answers.ask(
             key,
             lambda: find_draft_time(
-                run, figures, folder, is_training=is_training, cancelled=lambda: not answers.is_newest(key)
+                run, figures, is_training=is_training, cancelled=lambda: not answers.is_newest(key)
             ),
         )
 
@@ -285,20 +277,20 @@ class EstimateController(QObject):
 
 
 def find_draft_time(
-    run: ResolvedRun, figures: ModelFigures, runs_dir: Path, *, is_training: bool, cancelled: Callable[[], bool]
+    run: ResolvedRun, figures: ModelFigures, *, is_training: bool, cancelled: Callable[[], bool]
 ) -> TimeFigures:
     """Time steps and link, after a rest. Blocks; while a run trains, only the known times are read.
 
     Raises:
         CancelledError: `cancelled` said so.
     """
-    is_known = time_is_known(run, runs_dir)
+    is_known = time_is_known(run)
     if is_training:
-        found = known_time(run, runs_dir)
+        found = known_time(run)
         return found if is_known else replace(found, note=WHILE_TRAINING)
     if not is_known:
         _rest(cancelled)
-    return find_time(run, figures, runs_dir, cancelled=cancelled)
+    return find_time(run, figures, cancelled=cancelled)
 
 
 def _without_time(error: RankdeckError) -> TimeFigures | None:

@@ -193,7 +193,7 @@ def _detail(made: Overview, need: Need) -> str:
         return (
             f"{listed(names)} share this computer's memory." if shares else f"{need.place[:1].upper()}{need.place[1:]}."
         )
-    left = min((one.free_bytes - one.memory.total for one in here if one.free_bytes is not None), default=0)
+    left = min((free - one.memory.total for one in here if (free := one.need.free_bytes) is not None), default=0)
     alike = len(here) > 1 and len({(one.device.model, one.memory.total) for one in here}) == 1
     where = f"On each of {len(here)} GPUs" if alike else f"{need.place[:1].upper()}{need.place[1:]}"
     return f"{where}; {memory_size(left)} stays free." if left > 0 else f"{where}."
@@ -235,7 +235,7 @@ def _time_parts(time: TimeEstimate | None) -> list[str]:
         parts.append(f"Sent by each device: {megabytes(time.sent_bytes)}")
     if time.tokens_per_s is not None:
         parts.append(f"Speed: {rate(time.tokens_per_s, 'tok/s')}")
-    return [*parts, "Measured in an earlier run" if time.source == "runs" else "Predicted from timed steps"]
+    return parts
 
 
 def _totals(made: Overview) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from core.measure.estimate.remedies import Remedy
 
 _COLUMN_GAP: Final = 16
 _CHIPS_A_ROW: Final = 3
+_NO_MODE: Final = ModeLine("", "", "", "muted", "", is_chosen=False)
 
 
 class MemoryStrip(Card):
@@ -111,7 +112,7 @@ class MemoryStrip(Card):
                 self._grid.addWidget(label, len(self._rows), column)
             self._rows.append(row)
         for number, row in enumerate(self._rows):
-            row.show_mode(modes[number] if number < len(modes) else None)
+            row.show_mode(modes[number] if number < len(modes) else _NO_MODE)
 
 
 class FitQuestion(QMessageBox):
@@ -187,14 +188,14 @@ class _ModeRow:
         self.need.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.labels = (self.name, self.need, self.verdict, self.time)
 
-    def show_mode(self, line: ModeLine | None) -> None:
-        self.name.setText("" if line is None else line.name)
-        self.need.setText("" if line is None else line.need)
-        self.time.setText("" if line is None else line.time)
-        self.verdict.say("" if line is None else line.verdict, "muted" if line is None else line.tone)
+    def show_mode(self, line: ModeLine) -> None:
+        self.name.setText(line.name)
+        self.need.setText(line.need)
+        self.time.setText(line.time)
+        self.verdict.say(line.verdict, line.tone)
         font = self.name.font()
-        font.setBold(line is not None and line.is_chosen)
+        font.setBold(line.is_chosen)
         self.name.setFont(font)
         for label in self.labels:
-            label.setToolTip("" if line is None else line.parts)
-            label.setAccessibleDescription("" if line is None else line.parts)
+            label.setToolTip(line.parts)
+            label.setAccessibleDescription(line.parts)

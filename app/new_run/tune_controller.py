@@ -10,7 +10,7 @@ from app.devices.device_table import DeviceTable
 from app.draft.draft import CheckedDraft
 from app.draft.draft_checks_controller import DraftChecksController
 from app.new_run.new_run_sheet import NewRunSheet
-from app.threads.measuring import Cancelled, Measuring, Tell
+from app.threads.measuring import Measuring
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.measure.tune.tuned import Tuned, check_tunable, fastest, rank_share
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from app.new_run.tune_dialog import TuneDialog
 
 TRAINING: Final = "A run is training. Trials would slow it down, and it would slow them down. Tune when it has ended."
-SCRIPT: Final = "Your script chooses its own batches and steps, so Rankdeck cannot try others with it."
 UNFIXED: Final = "Fix the marked settings first."
 
 
@@ -58,10 +57,7 @@ class TuneController(QObject):
 
     def update(self) -> None:
         """Enable the button, or show the reason why the draft cannot be tuned."""
-        recipe = self._sheet.what.chosen()
-        is_script = recipe is not None and recipe.self_contained
-        is_training = self._table.has_live_runs
-        why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
+        why_not = why_not_tunable(self._run, is_training=self._table.has_live_runs)
         if self._drafting.is_elsewhere:
             why_not = "Choose devices of this computer to tune."
         self._sheet.summary.show_tunable(why_not)
@@ -86,7 +82,9 @@ class TuneController(QObject):
         self._made = None
         dialog.open()
         seconds = self.seconds
-        self._measuring.start(lambda tell, cancelled: _tuned(run, seconds, tell, cancelled))
+        self._measuring.start(
+            lambda tell, cancelled: tune(run.fitted()[0], seconds=seconds, on_progress=tell, cancelled=cancelled)
+        )
 
     def _on_progressed(self, progress: Progress) -> None:
         if self.dialog is not None:
@@ -110,10 +108,8 @@ class TuneController(QObject):
         self.dialog = None
 
 
-def why_not_tunable(run: ResolvedRun | None, *, is_script: bool, is_training: bool) -> str:
+def why_not_tunable(run: ResolvedRun | None, *, is_training: bool) -> str:
     """Why a draft cannot be tuned, as a sentence; empty where it can. Without a `run` a setting is wrong."""
-    if is_script:
-        return SCRIPT
     if run is None:
         return UNFIXED
     try:
@@ -130,8 +126,3 @@ def about_text(run: ResolvedRun) -> str:
         f"Real steps in {run.mode.label} on {devices} show which micro-batch is fastest. The global batch{each} stays "
         f"{run.batch.global_}, so micro-batches up to {rank_share(run)} can be tried. Nothing is trained or saved."
     )
-
-
-def _tuned(run: ResolvedRun, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
-    fitted, _ = run.fitted()
-    return tune(fitted, seconds=seconds, on_progress=tell, cancelled=cancelled)

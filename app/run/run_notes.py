@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from core.config.mode import Mode
 from core.formatting import listed, megabytes, memory_size, number, percent, short_duration
-from core.measure.estimate.history import ENOUGH, SETTLING, device_peak
 from core.measure.estimate.history import EVENT as MEMORY
+from core.measure.estimate.history import device_peak
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
     from app.run_data.run_series import RunSeries
     from core.machine.devices.names import RankNames
 
-# The mean time is that of up to 256 newest steps.
+# The mean time is that of up to 256 newest steps, of five at least; those in which buffers are made do not count.
 NEWEST: Final = 256
+ENOUGH: Final = 5
+SETTLING: Final = 3
 # Kinds of alerts about what a person should do while the run goes, the worse ones first.
 PRESSING: Final = ("hang", "disk_low", "memory_spill")
 # Kinds of alerts that say why a run ends by itself.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
 
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
@@ -13,7 +13,7 @@ from core.cli.trial_run import checked_run, refuse_beside_a_run
 from core.errors import RankdeckError, UsageError
 from core.measure.bench.contenders import Kind, find_contenders, parse_counts
 from core.measure.bench.report import Bench, columns_of, heading, rows_of, sentences
-from core.measure.bench.runner import busy_share, describe, run_bench
+from core.measure.bench.runner import run_bench
 
 MOST_TURNS: Final = 1000
 _LEAST_S: Final = 0.1
@@ -27,8 +27,6 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
     refuse_beside_a_run(chosen_runs_dir(arguments), "Measure")
     counts = parse_counts(arguments.counts) if arguments.counts is not None else ()
     run = checked_run(arguments, terminal, lambda found: find_contenders(kind, found, counts))
-    devices = sorted({contender.world_size for contender in find_contenders(kind, run, counts)})
-    environment = describe(run, devices, busy_share())
 
     def on_progress(doing: str, share: float) -> None:
         terminal.progress(f"{doing} ({100 * share:.0f} %)")
@@ -44,7 +42,7 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
             cancelled=lambda: interrupts.count > 0,
         )
     terminal.end_progress()
-    _show(terminal, measured, environment, as_json=arguments.json)
+    _show(terminal, measured, as_json=arguments.json)
     _refuse_nothing(measured)
     if interrupts.count:
         return INTERRUPTED_TWICE
@@ -60,14 +58,13 @@ def _numbers(arguments: argparse.Namespace) -> tuple[int | None, float | None]:
     return turns, seconds
 
 
-def _show(terminal: Terminal, measured: Bench, environment: dict[str, Any], *, as_json: bool) -> None:
+def _show(terminal: Terminal, measured: Bench, *, as_json: bool) -> None:
     rows = rows_of(measured)
     if as_json:
         terminal.json(
             {
                 "kind": measured.kind.value,
                 "is_stopped": measured.is_stopped,
-                "environment": environment,
                 "rows": rows,
                 "sentences": sentences(measured),
             }
@@ -85,7 +82,7 @@ def _show(terminal: Terminal, measured: Bench, environment: dict[str, Any], *, a
 def _refuse_nothing(measured: Bench) -> None:
     """Raise the first failure where nothing was measured."""
     failures = [one.failure for one in measured.measured if one.failure is not None]
-    if failures and not measured.has_figures:
+    if failures and not any(one.turns for one in measured.measured):
         step = "Train a few steps with the same flags: rankdeck train … --steps 3"
         if failures[0].outcome == "too_large":
             step = "Choose a smaller micro-batch or model; rankdeck estimate with the same flags says what helps."

@@ -20,7 +20,6 @@ from core.measure.estimate.steps import find_time
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
 GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}
-FROM = {"probe": "probe", "runs": "earlier run", "": UNKNOWN}
 _COLUMNS = ("WEIGHTS", "GRADIENTS", "OPTIMIZER", "ACTIVATIONS", "EXCHANGE", "COPY", "FRAMEWORK", "GAPS", "SUM", "FREE")
 
 
@@ -36,7 +35,7 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.progress("Measuring bare processes (once for each PyTorch)")
     baselines = find_baselines(run)
     terminal.progress("Timing steps and the link between the devices")
-    time = find_time(run, figures, chosen_runs_dir(arguments))
+    time = find_time(run, figures)
     terminal.end_progress()
     made = overview(run, figures, baselines, free, time)
     if arguments.json:
@@ -59,7 +58,7 @@ def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.json(rows)
         return 0
     terminal.table(
-        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR", "PREDICTED STEP", "MEASURED STEP", "ERROR"),
+        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR"),
         [
             (
                 row["run"],
@@ -67,23 +66,12 @@ def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 row["mode"],
                 memory_size(row["predicted_bytes"]),
                 memory_size(row["measured_bytes"]),
-                _error(row["error"]),
-                _seconds(row["predicted_step_s"]),
-                _seconds(row["measured_step_s"]),
-                _error(row["time_error"]),
+                UNKNOWN if row["error"] is None else f"{100 * row['error']:+.1f} %",
             )
             for row in rows
         ],
     )
     return 0
-
-
-def _error(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{100 * value:+.1f} %"
-
-
-def _seconds(value: float | None) -> str:
-    return UNKNOWN if value is None else short_duration(value)
 
 
 def _show(terminal: Terminal, made: Overview) -> None:
@@ -97,8 +85,8 @@ def _show(terminal: Terminal, made: Overview) -> None:
             rows.append((mode.variant.name, *[UNKNOWN] * (len(_COLUMNS) + 1), mode.reason))
         for need in mode.devices:
             memory = need.memory.as_dict() | ({} if figures.is_measured else {"activations": None})
-            sizes = [memory_size(value) for value in (*memory.values(), need.free_bytes)]
-            rows.append((mode.variant.name, device_label(need.device), *sizes, VERDICTS[need.verdict]))
+            sizes = [memory_size(value) for value in (*memory.values(), need.need.free_bytes)]
+            rows.append((mode.variant.name, device_label(need.device), *sizes, VERDICTS[need.need.verdict]))
     terminal.table(("MODE", "DEVICE", *_COLUMNS, "VERDICT"), rows)
     terminal.say(f"{chosen.variant.name}: {chosen.sentence()}")
     terminal.say(f"Machine's memory: {memory_size(chosen.host_bytes)} of {memory_size(free.ram)} free")
@@ -122,15 +110,14 @@ def _show_time(terminal: Terminal, made: Overview) -> None:
         rows.append(
             (
                 mode.variant.name,
-                _seconds(time.step_s),
+                UNKNOWN if time.step_s is None else short_duration(time.step_s),
                 speed,
                 UNKNOWN if time.speedup is None else f"{number(time.speedup)} ×",
                 UNKNOWN if time.hours is None else hours_text(time.hours),
                 GAINS[time.gain],
-                FROM[time.source],
             )
         )
-    terminal.table(("MODE", "STEP", "SPEED", "SPEED-UP", "TIME", "VERDICT", "FROM"), rows)
+    terminal.table(("MODE", "STEP", "SPEED", "SPEED-UP", "TIME", "VERDICT"), rows)
     reasons = dict.fromkeys(time.reason for mode, time in zip(made.modes, made.times, strict=True) if not mode.reason)
     for text in filter(None, (made.time_note, *reasons)):
         terminal.say(text)

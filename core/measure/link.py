@@ -1,31 +1,21 @@
-"""Link between devices: the speed of exchanging tensors, measured and kept."""
+"""Link between devices: the speed of exchanging tensors."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from core.errors import RankdeckError
-from core.files.atomic import write_atomic
-from core.held_files import read_utf8
 from core.launch.plan import link_backend, plan_link_test
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.measure.ranks import MeasuringRanks
-from core.parsing import parse_json
-from core.recipes.check import error_in
-from core.records import Limits, RecordError, Text, Whole, read_record
+from core.records import Limits, Text, Whole
 
 # Of measuring sums; with starting Python, importing torch and passes of FSDP about eight in all.
 SECONDS: Final = 3.0
 LIMIT_S: Final = 60.0
-_KEPT_FILE: Final = "links.json"
-_FORMAT: Final = "rankdeck-links"
 
 Rate = Annotated[float, Limits(1e-6, 1e12)]
 
@@ -53,12 +43,6 @@ class Link:
     sharded_latency_s: Annotated[float, Limits(0, 1e6)] | None = None
 
 
-class LinkTestError(RankdeckError):
-    """The devices could not be measured."""
-
-    title = "The link between the devices could not be measured"
-
-
 def measure_link(
     devices: Sequence[Device],
     platform: Platform,
@@ -78,55 +62,11 @@ def measure_link(
 
     Raises:
         ConfigError, PreflightError: See `core.launch.plan.link_backend`.
-        LinkTestError: It failed, or took too long.
+        MeasurementError: It failed, or took too long.
         CancelledError: `cancelled` said so.
     """
     backend = link_backend(devices, platform)
     plan = partial(plan_link_test, devices, platform)
     with MeasuringRanks(plan, platform, cancelled) as ranks:
         found = ranks.ask({"kind": "link", "backend": backend, "seconds": seconds}, limit_s)
-    doctor = "Check this machine: rankdeck doctor"
-    for values in found.values:
-        if (error := error_in(values or {}, LinkTestError)) is not None:
-            raise error
-    for rank, death in found.deaths.items():
-        raise LinkTestError(f"The process on {devices[rank].uuid} {death.text}.", doctor)
-    if None in found.values:
-        raise LinkTestError(
-            f"The ranks did not finish within {limit_s:g} s.", "Close other programs and measure again."
-        )
-    try:
-        return read_record(Link, {"ranks": len(devices), "backend": backend, **(found.values[0] or {})})
-    except RecordError as error:
-        raise LinkTestError(f"The ranks gave no speed ({error}).", doctor) from error
-
-
-def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:
-    """Read the link that `keep_link` kept for exactly these devices and this torch; None if there is none."""
-    try:
-        return read_record(Link, _kept(folder).get(_key(devices, platform)))
-    except RecordError:
-        return None
-
-
-def keep_link(link: Link, devices: Sequence[Device], platform: Platform, folder: Path) -> None:
-    """Keep a link in the folder of runs for `known_link`; a folder that cannot be written is ignored."""
-    links = {**_kept(folder), _key(devices, platform): dataclasses.asdict(link)}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / _KEPT_FILE, json.dumps({"format": _FORMAT, "version": 1, "links": links}, indent=2))
-    except (OSError, RankdeckError):
-        return  # it is measured again when it is needed again
-
-
-def _key(devices: Sequence[Device], platform: Platform) -> str:
-    return " ".join([f"torch-{platform.torch_version}", *sorted(device.uuid for device in devices)])
-
-
-def _kept(folder: Path) -> dict[str, Any]:
-    try:
-        document = parse_json(read_utf8(folder / _KEPT_FILE))
-    except (OSError, ValueError):
-        return {}
-    links = document.get("links") if isinstance(document, dict) and document.get("format") == _FORMAT else None
-    return links if isinstance(links, dict) else {}
+    return found.read(Link, "The link between the devices", limit_s)[0]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from core.config.config_file import to_json
 from core.errors import RankdeckError
@@ -24,6 +24,8 @@ from core.parsing import parse_json
 from core.processes import Child, ProcessTree
 from core.processes.ask import read_answer
 from core.processes.exit_codes import ended_by_force
+from core.recipes.check import error_in
+from core.records import RecordError, read_record
 from core.training_python import training_python
 
 # So long the other ranks may take to notice that one of them failed.
@@ -35,6 +37,13 @@ PREPARE_S: Final = 60.0
 # So long killed processes may take to be gone.
 END_S: Final = 5.0
 _POLL_S: Final = 0.02
+T = TypeVar("T")
+
+
+class MeasurementError(RankdeckError):
+    """A measurement's ranks gave no figures."""
+
+    title = "The measurement failed"
 
 
 class CancelledError(RankdeckError):
@@ -57,6 +66,30 @@ class Answers:
     def failure(self) -> str:
         """How the first process that is gone ended; empty where all live."""
         return next((death.text for _, death in sorted(self.deaths.items())), "")
+
+    def read(self, kind: type[T], what: str, limit_s: float) -> list[T]:
+        """Return all ranks' answers as records.
+
+        Args:
+            kind: The record.
+            what: Was measured, as the subject of a sentence.
+            limit_s: The ranks' time.
+
+        Raises:
+            RankdeckError: A rank failed or was refused; one that waited for it fails after it.
+        """
+        doctor, cause = "Check this machine: rankdeck doctor", f"{what} could not be measured"
+        if self.deaths:
+            raise MeasurementError(f"{cause}: a rank {self.failure}.", doctor)
+        for values in self.values:
+            if (error := error_in(values or {}, MeasurementError)) is not None:
+                raise error
+        if None in self.values:
+            raise MeasurementError(f"{cause}: the ranks did not finish within {limit_s:g} s.", doctor)
+        try:
+            return [read_record(kind, values) for values in self.values]
+        except RecordError as error:
+            raise MeasurementError(f"{cause}: the ranks gave no figures ({error}).", doctor) from error
 
 
 class MeasuringRanks:

@@ -47,7 +47,8 @@ def measure_link(place: RankPlace, seconds: float) -> dict[str, Any]:
     sharded = shard_speed(place.device)
     dist.barrier(group=flags)
     rate = LARGE_BYTES / 1e6 / max(1e-9, large_s - latency_s)
-    return {"mb_per_s": rate, "latency_s": latency_s, "shared_mb_per_s": shared, **sharded}
+    found = {"mb_per_s": rate, "latency_s": latency_s, "ranks": place.world_size, "backend": place.backend}
+    return {**found, "shared_mb_per_s": shared, **sharded}
 
 
 def shard_speed(device: torch.device) -> dict[str, float]:

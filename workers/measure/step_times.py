@@ -126,12 +126,10 @@ class StepTimes:
         elif samples < micro:
             pass_s *= micro / samples
         return {
-            "threads": turns.threads,
             "micro_batch": micro,
             "pass_s": max(1e-9, pass_s),
             "update_s": median(step.update_s for step in counted),
             "prepare_s": self._prepare_s(turns.steps),
-            "steps": len(counted),
             "tokens_per_sample": self._passes.task.tokens_per_sample,
         }
 

@@ -98,16 +98,13 @@ class Measuring:
             write_atomic(self._own / name, json.dumps(found), durable=False)
 
         at_first = rss_bytes()  # before the count: what that imports is the recipe's, too
-        if asked["counts_first"]:
-            say(count_parameters(get_recipe(asked["recipe"]), config), COUNT)
-            time.sleep(asked["rest_s"])  # the next edit of the draft ends this process
+        say(count_parameters(get_recipe(asked["recipe"]), config), COUNT)
         return measure_figures(config, main, _batch(asked, 1), self._own, place.device, say, at_first)
 
     def _times(self, asked: Asked) -> dict[str, Any]:
         from workers.measure.figures import measure_times
 
-        changes = {"world_size": asked["ranks"], "backend": "gloo", "rendezvous": asked["rendezvous"]}
-        place = rank_place(self._context, **changes)
+        place = rank_place(self._context, backend="gloo", rendezvous=asked["rendezvous"])
         config, main = self._config(asked), self.main_of(asked["recipe"])
         return measure_times(
             config, main, _batch(asked, 1), self._own, place, asked["threads"][place.rank], asked["alone_threads"]

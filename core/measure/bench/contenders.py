@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Final
 
 from core.config.mode import Mode
-from core.config.run_config import RunConfig
 from core.errors import ConfigError, UsageError
 from core.launch.environment import cpu_threads
 from core.launch.resolved import ResolvedRun, resolve_on
@@ -80,7 +79,7 @@ def find_contenders(kind: Kind, run: ResolvedRun, counts: Sequence[int] = ()) ->
             title="Not enough devices",
             option="--devices cpux2",
         )
-    return tuple(contender for count in counts for contender in _on_devices(kind, run, count, max(counts)))
+    return tuple(_on_devices(kind, run, count, max(counts)) for count in counts)
 
 
 def _check(kind: Kind, run: ResolvedRun) -> None:
@@ -102,7 +101,7 @@ def _check(kind: Kind, run: ResolvedRun) -> None:
         )
 
 
-def _on_devices(kind: Kind, run: ResolvedRun, count: int, most: int) -> list[ResolvedRun]:
+def _on_devices(kind: Kind, run: ResolvedRun, count: int, most: int) -> ResolvedRun:
     config = run.config.replace(mode=run.mode)
     if count == 1:
         config = config.replace(mode=Mode.AUTO, sync_every=None)
@@ -114,10 +113,8 @@ def _on_devices(kind: Kind, run: ResolvedRun, count: int, most: int) -> list[Res
         micro = next(size for size in range(min(micro, share), 0, -1) if share % size == 0)
         accumulation = share // micro
     config = config.replace(batch_size=micro, grad_accum_steps=accumulation, global_batch_size=None)
-    found = [_resolved(run, config, count, most)]
-    if kind == Kind.COMM and found[0].backend == "nccl":
-        found.append(_resolved(run, config.replace(backend="gloo"), count, most))
-    return found
+    platform = replace(run.platform, physical_cores=cpu_threads(run.platform, most) * count)
+    return resolve_on(config, run.recipe, run.devices[:count], platform)
 
 
 def _share(global_batch: int, count: int) -> int:
@@ -128,8 +125,3 @@ def _share(global_batch: int, count: int) -> int:
             f"Set the global batch to a multiple of {count}, such as {-(-global_batch // count) * count}.",
         )
     return global_batch // count
-
-
-def _resolved(run: ResolvedRun, config: RunConfig, count: int, most: int) -> ResolvedRun:
-    platform = replace(run.platform, physical_cores=cpu_threads(run.platform, most) * count)
-    return resolve_on(config, run.recipe, run.devices[:count], platform)

@@ -57,10 +57,6 @@ class Bench:
     measured: tuple[Measured, ...]
     is_stopped: bool = False
 
-    @property
-    def has_figures(self) -> bool:
-        return any(one.turns for one in self.measured)
-
 
 @dataclass(frozen=True, slots=True)
 class Spread:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import platform
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-import psutil
-
-import core
 from core.errors import RankdeckError
-from core.launch.environment import cpu_threads
 from core.launch.resolved import ResolvedRun
-from core.machine.devices.cpu import processor_name
-from core.machine.packages import recorded_versions
-from core.machine.platform import physical_cores
 from core.measure.bench.contenders import SECONDS, TURNS, Kind, find_contenders
 from core.measure.bench.report import Bench, Measured, contender_name
 from core.measure.ranks import CancelledError, MeasuringRanks
 from core.measure.room import find_shortages
 from core.measure.trial import TrialResult, What
 
-# For a contender's first turn, beside the time that is timed: a large model may take minutes to be built.
-FIRST_LIMIT_S: Final = 300.0
-LEAST_LIMIT_S: Final = 60.0
+# For a turn, beside the time that is timed: a large model may take minutes to be built.
+BUILD_LIMIT_S: Final = 300.0
 _PATIENCE: Final = 4.0
-_LOAD_S: Final = 1.0
 
 
 def run_bench(
@@ -80,8 +68,7 @@ class _Runner:
     cancelled: Callable[[], bool]
     made: list[list[TrialResult]]
     failures: dict[int, TrialResult] = field(default_factory=dict)
-    longest_s: dict[int, float] = field(default_factory=dict)
-    _sets: dict[tuple[int, str], MeasuringRanks] = field(default_factory=dict)
+    _sets: dict[int, MeasuringRanks] = field(default_factory=dict)
 
     def take_turns(self) -> None:
         order = list(range(len(self.contenders)))
@@ -116,17 +103,13 @@ class _Runner:
 
     def _answered(self, place: int) -> TrialResult:
         run = self.contenders[place]
-        limit_s = FIRST_LIMIT_S + _PATIENCE * self.seconds
-        if place in self.longest_s:
-            limit_s = max(LEAST_LIMIT_S, _PATIENCE * self.longest_s[place])
-        key = (run.world_size, run.backend)
+        key = run.world_size
         try:
             if key not in self._sets:
                 self._sets[key] = MeasuringRanks.of_run(run, "trial", self.cancelled)
             ranks = self._sets[key]
             what: What = "sums" if self.kind == Kind.COMM else "whole_steps"
-            answered = ranks.make_trial(run, self.seconds, limit_s, what=what)
-            self.longest_s[place] = max(self.longest_s.get(place, 0.0), ranks.took_s)
+            answered = ranks.make_trial(run, self.seconds, BUILD_LIMIT_S + _PATIENCE * self.seconds, what=what)
         except CancelledError:
             raise
         except RankdeckError as error:  # no process, no folder
@@ -134,45 +117,3 @@ class _Runner:
         if key in self._sets and not self._sets[key].is_usable:
             self._sets.pop(key).close()
         return answered
-
-
-def busy_share() -> float:
-    """Watch the processor for a second, and return the share of it that programs keep busy."""
-    return float(psutil.cpu_percent(interval=_LOAD_S)) / 100
-
-
-def describe(run: ResolvedRun, counts: Sequence[int], busy_before: float) -> dict[str, Any]:
-    """Describe settings, devices, versions and machine, without names of users and machines.
-
-    Args:
-        run: On the most devices.
-        counts: Numbers of devices.
-        busy_before: `busy_share` before anything was started.
-    """
-    machine, config = run.platform, run.config
-    return {
-        "written": time.strftime("%Y-%m-%d"),
-        "recipe": run.recipe.name,
-        "mode": run.mode.value,
-        "engine": run.choice.engine or None,
-        "backend": run.backend or None,
-        "precision": config.precision,
-        "seq_len": config.seq_len,
-        "options": {name: value for name, value in sorted(config.options.items()) if not isinstance(value, str)},
-        "counts": list(counts),
-        "threads_per_device": cpu_threads(machine, max(counts)),
-        "devices": [{"kind": d.kind, "name": d.name, "memory_bytes": d.memory_bytes} for d in run.devices],
-        "rankdeck": core.__version__,
-        "python": platform.python_version(),
-        "torch": machine.torch_version,
-        "torch_cuda": machine.cuda_build,
-        "torch_rocm": machine.rocm_build,
-        "packages": recorded_versions(),
-        "os": f"{platform.system()} {platform.release()}",
-        "machine": platform.machine(),
-        "cpu": processor_name(),
-        "cores": physical_cores(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "busy_before": round(busy_before, 3),
-        "platform": sys.platform,
-    }

@@ -76,14 +76,6 @@ class DeviceNeed:
     memory: RankMemory
     need: Need
 
-    @property
-    def free_bytes(self) -> int | None:
-        return self.need.free_bytes
-
-    @property
-    def verdict(self) -> Verdict:
-        return self.need.verdict
-
 
 @dataclass(frozen=True, slots=True)
 class ModeEstimate:
@@ -140,7 +132,7 @@ class ModeEstimate:
             return "Fits."
         if self.verdict == "unknown":
             return "Not known."
-        names = dict.fromkeys(device_label(need.device) for need in self.devices if need.verdict == self.verdict)
+        names = dict.fromkeys(device_label(need.device) for need in self.devices if need.need.verdict == self.verdict)
         where = f"on {listed(list(names))}" if names else self.worst.place
         return f"Tight {where}." if self.verdict == "tight" else f"Does not fit {where}."
 

@@ -16,7 +16,7 @@ from core.measure.estimate.free import Free
 from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run
 from core.measure.estimate.probe import known_baselines, known_figures
 from core.measure.estimate.remedies import Remedy, remedies
-from core.measure.estimate.speed import NO_STEP, TimeEstimate, TimeFigures, estimate_times, time_of
+from core.measure.estimate.speed import NO_STEP, USUAL_ERROR, TimeEstimate, TimeFigures, estimate_times, time_of
 from core.recipes.parameter_formula import model_size
 
 USUAL_CONTEXT_NOTE: Final = (
@@ -134,8 +134,8 @@ def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any
         "devices": [
             {
                 "device": need.device.uuid,
-                "free_bytes": need.free_bytes,
-                "verdict": need.verdict,
+                "free_bytes": need.need.free_bytes,
+                "verdict": need.need.verdict,
                 **{f"{name}_bytes": value for name, value in need.memory.as_dict().items()},
             }
             for need in made.devices
@@ -171,11 +171,11 @@ def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[Time
         return next((time.reason for _, time in usable if time.reason), "")
     mode, time = max(known, key=lambda pair: pair[1].speedup or 0.0)
     devices = _devices(run)
-    speedup = f"{number(time.speedup, 2)} × {'as in an earlier run' if time.source == 'runs' else 'predicted'}"
+    speedup = f"{number(time.speedup, 2)} × predicted"
     if modes[0].verdict == "too_large":
         return f"Use {devices} in {mode.variant.label}, since the model does not fit one: {speedup}."
     if time.gain == "same":
-        error = f"{100 * time.error:.0f}\N{NO-BREAK SPACE}%"
+        error = f"{100 * USUAL_ERROR:.0f}\N{NO-BREAK SPACE}%"
         return f"Use one device: {devices} in {mode.variant.label} are about as fast ({speedup}, give or take {error})."
     if time.gain == "slower":
         return f"Use one device: {devices} in {mode.variant.label} are not faster ({speedup})."

@@ -57,7 +57,6 @@ def find_figures(
     limit_s: float = LIMIT_S,
     cancelled: Callable[[], bool] = lambda: False,
     counted: Callable[[ParameterCount], object] | None = None,
-    rest_s: float = 0.0,
 ) -> ModelFigures:
     """Return the model's figures: kept ones, or measured now. Blocks; may be called from any thread.
 
@@ -68,7 +67,6 @@ def find_figures(
         limit_s: After that the probe is ended.
         cancelled: Asked now and then; True ends it.
         counted: Gets the parameter count before the figures are measured, where the recipe has a `build_model`.
-        rest_s: Seconds that the probe then waits, so that one that is cancelled by the next edit has measured nothing.
 
     Raises:
         CancelledError: `cancelled` said so.
@@ -87,9 +85,8 @@ def find_figures(
             counts.append(count)
             counted(count)
 
-    asked = {**model_request(run, "figures"), "counts_first": counted is not None, "rest_s": rest_s}
     with MeasuringRanks.of_run(run, "figures", cancelled, 1) as ranks:
-        answers = ranks.ask(asked, limit_s + rest_s, waiting)
+        answers = ranks.ask(model_request(run, "figures"), limit_s, waiting)
     values, failure = answers.values[0], answers.failure
     if values is None:
         took = f"ended early: it {failure}" if failure else f"did not finish within {limit_s:g} s"

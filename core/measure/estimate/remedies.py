@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.formatting import memory_size
 from core.launch.resolved import ResolvedRun, resolve_on
+from core.machine.devices import Device
 from core.measure.estimate.figures import CHECKPOINTING, Baselines, ModelFigures
-from core.measure.estimate.free import Free
-from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run
+from core.measure.estimate.free import Free, Verdict
+from core.measure.estimate.modes import ModeEstimate, estimate_run, mode_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +43,34 @@ class Remedy:
         return f"{self.text}: {after}"
 
 
+# An estimate of a run in the mode that it was resolved to.
+_Estimate = Callable[[ResolvedRun], ModeEstimate]
+
+
 def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> tuple[Remedy, ...]:
     """Find changes that make a run fit, the mildest first; those with figures are left out if they do not help."""
-    if estimate_run(run, figures, baselines, free).verdict not in ("tight", "too_large"):
+
+    def estimate(other: ResolvedRun) -> ModeEstimate:
+        return estimate_run(other, figures, baselines, free)
+
+    if estimate(run).verdict not in ("tight", "too_large"):
         return ()
-    others = (*_other_modes(run, figures, baselines, free), *_fewer(run, figures, baselines, free))
+    # Of parameters alone, more than that they may fit is not known.
+    wanted: Verdict = "unknown" if figures.is_least else "fits"
+    others = (*_other_modes(run, estimate, wanted), *_fewer(run, estimate, wanted))
     if figures.is_least:  # smaller passes do not help where not even the parameters fit
         return others
-    return (*_smaller(run, figures, baselines, free), *_untried(run), *others)
+    return (*_smaller(run, estimate), *_untried(run), *others)
 
 
-def _smaller(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
+def _smaller(run: ResolvedRun, estimate: _Estimate) -> Iterator[Remedy]:
     """Try the largest micro-batch that fits, with as much more accumulation: the global batch stays."""
     micro, accumulation = run.batch.micro, run.batch.accumulation
     for size in range(micro - 1, 0, -1):
         if micro % size:
             continue
         changes = {"batch_size": size, "grad_accum_steps": accumulation * micro // size}
-        made = _changed(run, changes, figures, baselines, free)
+        made = _changed(run, run.config.replace(**changes), run.devices, estimate)
         if made is not None and made.verdict == "fits":
             text = f"Micro-batch {size}, accumulation {changes['grad_accum_steps']} (the global batch stays)"
             label = f"Micro-batch {size} × {changes['grad_accum_steps']}"
@@ -76,29 +88,28 @@ def _untried(run: ResolvedRun) -> Iterator[Remedy]:
         yield Remedy("precision", "bf16", "Precision bf16", {"precision": "bf16"})
 
 
-def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
+def _other_modes(run: ResolvedRun, estimate: _Estimate, wanted: Verdict) -> Iterator[Remedy]:
     """Try the first mode on all devices that shards more and fits."""
     if run.world_size < 2:
         return
-    current = run.mode.variant(run.config.zero_stage)
-    for made in estimate_modes(run, figures, baselines, free):
-        helps = made.verdict == ("unknown" if figures.is_least else "fits")
-        if made.variant.mode.is_sharded and helps and made.variant != current:
-            label = made.variant.label
-            yield Remedy("mode", label, f"Mode {label}", made.variant.settings, made.largest, made.verdict)
+    for other in mode_runs(run):
+        variant = other.variant
+        if other.run is None or not variant.mode.is_sharded or variant == run.mode.variant(run.config.zero_stage):
+            continue
+        made = estimate(other.run)
+        if made.verdict == wanted:
+            label = variant.label
+            yield Remedy("mode", label, f"Mode {label}", variant.settings, made.largest, made.verdict)
             return
 
 
-def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
+def _fewer(run: ResolvedRun, estimate: _Estimate, wanted: Verdict) -> Iterator[Remedy]:
     """Try the most devices that fit, where they share the machine's memory."""
     for count in range(run.world_size - 1, 0, -1):
         devices = run.devices[:count]
         config = run.config if count > 1 else run.config.replace(mode=Mode.SINGLE, sync_every=None)
-        try:
-            made = estimate_run(resolve_on(config, run.recipe, devices, run.platform), figures, baselines, free)
-        except RankdeckError:
-            continue
-        if made.verdict == ("unknown" if figures.is_least else "fits"):
+        made = _changed(run, config, devices, estimate)
+        if made is not None and made.verdict == wanted:
             changes = {"devices": [device.uuid for device in devices], "mode": made.variant.mode}
             name = "one device" if count == 1 else f"{count} devices"
             yield Remedy("devices", name.capitalize(), f"Train on {name}", changes, made.largest, made.verdict)
@@ -106,10 +117,10 @@ def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: 
 
 
 def _changed(
-    run: ResolvedRun, changes: Mapping[str, Any], figures: ModelFigures, baselines: Baselines, free: Free
+    run: ResolvedRun, config: RunConfig, devices: Sequence[Device], estimate: _Estimate
 ) -> ModeEstimate | None:
+    """Estimate the run with another config or fewer devices; None where that is not possible."""
     try:
-        other = resolve_on(run.config.replace(**changes), run.recipe, run.devices, run.platform)
+        return estimate(resolve_on(config, run.recipe, devices, run.platform))
     except RankdeckError:
         return None
-    return estimate_run(other, figures, baselines, free)

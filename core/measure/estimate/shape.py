@@ -1,4 +1,4 @@
-"""Shape of a run: a hash of everything on which its figures depend, under which they are kept."""
+"""Shape of a run: a hash of everything on which figures depend, under which they are kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Final
 from core.launch.environment import cpu_threads
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
-from core.measure.estimate.modes import mode_name
 from core.recipes.manifest import Recipe
 
 _VERSION: Final = 1
@@ -37,14 +36,10 @@ def steps_shape(run: ResolvedRun, key: StepKey) -> str:
     return _hash([*_model(run), "steps", *key, beside, run.batch.micro, run.batch.accumulation])
 
 
-def run_shape(run: ResolvedRun) -> str:
-    """Hash the whole run: two of the same shape take as long for a step."""
-    config, devices = run.config, [step_key(device, run)[:2] for device in run.devices]
-    facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
-    facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
-    if run.compiles:  # only then, so that runs from before torch.compile are found
-        facts.append("compiled")
-    return _hash([*_model(run), *facts])
+def link_name(run: ResolvedRun) -> str:
+    """Name the link between a run's devices, whatever it trains."""
+    uuids = sorted(device.uuid for device in run.devices)
+    return f"link-{_hash([_VERSION, run.platform.torch_version, uuids])}"
 
 
 def _model(run: ResolvedRun) -> list[Any]:

@@ -12,7 +12,6 @@ from core.config.sync import resolve_synchronisation
 from core.launch.mode import TORCH
 from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import ModelFigures
-from core.measure.estimate.history import PastRun
 from core.measure.estimate.memory import Layout
 from core.measure.estimate.modes import ModeRun, mode_name, mode_runs, run_layout
 from core.measure.estimate.shape import StepKey, step_key
@@ -21,7 +20,7 @@ from core.records import Limits, Whole
 
 Gain = Literal["faster", "same", "slower", "unknown"]
 
-# A speed-up of less than this, up or down, is none, however well it is known.
+# Load balancing that brings less is not proposed.
 WORTH: Final = 0.05
 # Error of a prediction. Speed-ups in docs/estimate.md are off by 13 %, but nothing else ran there.
 USUAL_ERROR: Final = 0.2
@@ -38,25 +37,19 @@ class StepFigures:
     """Real steps of a model on one device, without an exchange (`workers.measure.step_times`).
 
     Attributes:
-        threads: Processor threads that it had; 0 on a GPU, where they hardly matter.
         micro_batch: Samples of the micro-batch, as the run has it.
         pass_s: Its data, forward and backward pass; extended from smaller ones where these take seconds.
         update_s: Clipping and the optimizer's step.
         prepare_s: Of the recipe's preparations (rollouts), for each sample of a step.
-        steps: Number of timed steps.
         tokens_per_sample: 0 where the recipe has no tokens.
-        devices: Number of devices that made their steps at the same time.
         wait_s: Extra time of a step for devices that wait for the slowest of them in each.
     """
 
-    threads: Whole
     micro_batch: Annotated[int, Limits(1)]
     pass_s: Annotated[float, Limits(1e-9, 1e9)]
     update_s: Seconds
     prepare_s: Seconds = 0.0
-    steps: Whole = 0
     tokens_per_sample: Whole = 0
-    devices: Annotated[int, Limits(1)] = 1
     wait_s: Seconds = 0.0
 
     def step_s(self, batch: Batch, update_share: float = 1.0) -> float:
@@ -75,13 +68,11 @@ class TimeFigures:
     Attributes:
         steps: Of one device by itself, and of one beside all others.
         link: Between all devices of the run.
-        past: The newest run of the same shape in each mode, by the mode's name.
         note: Why something was not measured, as a sentence.
     """
 
     steps: Mapping[StepKey, StepFigures] = field(default_factory=dict)
     link: Link | None = None
-    past: Mapping[str, PastRun] = field(default_factory=dict)
     note: str = ""
 
 
@@ -91,7 +82,6 @@ class TimeEstimate:
 
     Attributes:
         name: As in `ModeEstimate`.
-        source: "probe", or "runs" where an earlier run of the same shape had this speed; empty where nothing is known.
         step_s: Seconds of a step, exchange included.
         exchange_s: Share of it that the exchange takes, in seconds.
         sent_bytes: By each rank in a step.
@@ -99,11 +89,9 @@ class TimeEstimate:
         speedup: Samples a second ÷ those of one device.
         hours: Of training on as many samples as the run in its own mode.
         reason: Why the time is not known.
-        error: A speed-up that is no more than this, up or down, may be none.
     """
 
     name: str
-    source: str = ""
     step_s: float | None = None
     exchange_s: float | None = None
     sent_bytes: float | None = None
@@ -112,14 +100,13 @@ class TimeEstimate:
     speedup: float | None = None
     hours: float | None = None
     reason: str = ""
-    error: float = WORTH
 
     @property
     def gain(self) -> Gain:
-        """Against one device, where it is more than the error."""
+        """Against one device, where it is more than predictions are off."""
         if self.speedup is None:
             return "unknown"
-        return "faster" if self.speedup >= 1 + self.error else "slower" if self.speedup <= 1 - self.error else "same"
+        return "faster" if self.speedup >= 1 + USUAL_ERROR else "slower" if self.speedup <= 1 - USUAL_ERROR else "same"
 
 
 def estimate_times(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> tuple[TimeEstimate, ...]:
@@ -140,7 +127,6 @@ def estimate_times(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) 
             tokens_per_s=rate * tokens if tokens else None,
             speedup=rate / one.samples_per_s if one.samples_per_s else None,
             hours=None if samples is None else samples / rate / 3600,
-            error=WORTH if {one.source, time.source} == {"runs"} else USUAL_ERROR,
         )
 
     return tuple(completed(time) for time in made)
@@ -159,11 +145,9 @@ def _in_mode(other: ModeRun, figures: ModelFigures, found: TimeFigures) -> TimeE
 
 def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> TimeEstimate:
     """A run's speed in its own mode, or why it is not known."""
-    name, past = mode_name(run), found.past.get(mode_name(run))
+    name = mode_name(run)
     steps = [found.steps.get(step_key(device, run)) for device in run.devices]
     known = [one for one in steps if one is not None]
-    if past is not None:
-        return TimeEstimate(name, "runs", past.step_s, samples_per_s=past.samples_per_s)
     if len(known) < len(steps):
         return TimeEstimate(name, reason=NO_STEP)
     layout = run_layout(run, figures)
@@ -186,7 +170,7 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> TimeE
         else:
             step_s = max(times) + (max(one.wait_s for one in known) if run.mode.is_connected else 0.0)
         rate = run.batch.global_ * run.replica_groups / step_s
-    return TimeEstimate(name, "probe", step_s, exchange_s, traffic.sent_bytes(run.world_size), rate)
+    return TimeEstimate(name, step_s, exchange_s, traffic.sent_bytes(run.world_size), rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +280,8 @@ def balance_gain(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) ->
         return None
     steps = [found.steps.get(step_key(device, run)) for device in run.devices]
     known = [one for one in steps if one is not None]
-    timed = replace(found, past={})
-    equal = _speed(run, figures, timed)
-    shared = _speed(replace(run, config=run.config.replace(balance="measured")), figures, timed)
+    equal = _speed(run, figures, found)
+    shared = _speed(replace(run, config=run.config.replace(balance="measured")), figures, found)
     if len(known) < len(steps) or equal.step_s is None or shared.step_s is None:
         return None
     speedup = equal.step_s / shared.step_s

@@ -1,8 +1,7 @@
 """Values of tuning: its trials, the micro-batch to try next, the comparison in turns, and the sentence. Pure.
 
-Micro-batches are doubled while memory suffices and steps do not get slower; between the last that fitted and the first
-that did not, the gap is halved. Where larger ones are no faster, smaller ones are tried. The same results give the same
-next trial.
+Micro-batches are doubled while memory suffices and steps do not get slower. Where larger ones are no faster, smaller
+ones are tried. The same results give the same next trial.
 """
 
 from __future__ import annotations
@@ -91,7 +90,6 @@ class Result:
     Attributes:
         samples_per_s: Of all ranks together; 0 where nothing was measured.
         step_s: Seconds of an optimizer step.
-        round_s: Seconds of one round that synchronises independent ranks; None without rounds.
         took_s: Of the whole trial, building the model included.
         need_bytes: Of the largest rank, as estimated; None is not known.
         cause: Why there are no figures, as a sentence.
@@ -102,7 +100,6 @@ class Result:
     outcome: Outcome
     samples_per_s: float = 0.0
     step_s: float = 0.0
-    round_s: float | None = None
     took_s: float = 0.0
     need_bytes: int | None = None
     cause: str = ""
@@ -186,22 +183,9 @@ def _larger(best: Result, sizes: Sequence[int]) -> _Found:
     while slower < 2 and (size := _doubled(last.micro_batch, sizes)) is not None:
         tried = yield size
         if not tried.is_measured:
-            return (yield from _between(best, last, size, sizes)) if tried.is_short else best
+            return best
         slower = slower + 1 if tried.samples_per_s < SLOWER * best.samples_per_s else 0
         best, last = _faster(best, tried), tried
-    return best
-
-
-def _between(best: Result, fits: Result, too_large: int, sizes: Sequence[int]) -> _Found:
-    """Halve the gap between a micro-batch that fits and one that does not, while the larger ones are faster."""
-    low, high = fits.micro_batch, too_large
-    while best is fits and (between := [size for size in sizes if low < size < high]):
-        size = between[len(between) // 2]
-        tried = yield size
-        if tried.is_measured:
-            best, fits, low = _faster(best, tried), tried, size
-        else:
-            high = size
     return best
 
 
@@ -300,11 +284,6 @@ class Tuned:
         return [part for name, value in self.changes.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
     @property
-    def largest(self) -> int | None:
-        """The largest micro-batch that all ranks could train with; None if none was measured."""
-        return max((result.micro_batch for result in self.results if result.is_measured), default=None)
-
-    @property
     def sentence(self) -> str:
         best, made = self.best, self.comparison
         if best is None:
@@ -334,7 +313,6 @@ class Tuned:
             "trials": [result.as_dict() for result in self.results],
             "recommended": self.changes or None,
             "flags": self.flags,
-            "largest_micro_batch": self.largest,
             "gain": None if comparison is None else comparison.gain,
             "certain_gain": None if comparison is None else comparison.certain_gain,
             "ratios": [] if comparison is None else list(comparison.ratios),

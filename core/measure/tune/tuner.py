@@ -146,7 +146,7 @@ class _Tuner:
         run = in_micro_batches(self.run, best.micro_batch)
         made = self._trial(run, seconds, limit_s, self.run)
         speeds = [
-            (samples_per_s(self.run, own_s, own.round_s), samples_per_s(run, best_s, best.round_s))
+            (samples_per_s(self.run, own_s, made.round_s), samples_per_s(run, best_s, made.round_s))
             for own_s, best_s in made.pairs
         ]
         return Comparison(tuple(found / before for before, found in speeds))
@@ -171,7 +171,6 @@ class _Tuner:
             "measured",
             samples_per_s(run, made.steps_s, made.round_s),
             step_seconds(run, made.steps_s, made.round_s),
-            made.round_s,
             took_s,
             need,
         )

@@ -55,7 +55,7 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     assert strip.advice.text().startswith("Use ")
     latest = rankdeck.drafting.latest
     assert latest is not None and latest.run is not None
-    assert time_is_known(latest.run, rankdeck.runs_dir)
+    assert time_is_known(latest.run)
 
 
 def test_a_sheet_that_closes_leaves_the_cores_to_the_run(

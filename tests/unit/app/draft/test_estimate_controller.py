@@ -11,8 +11,9 @@ from core.measure.ranks import CancelledError
 from tests.unit.core.measure.estimate.made import FIGURES, RUN
 
 
-def test_no_step_is_timed_while_a_run_trains(tmp_path: Path) -> None:
-    found = find_draft_time(RUN, FIGURES, tmp_path, is_training=True, cancelled=lambda: True)
+def test_no_step_is_timed_while_a_run_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path))
+    found = find_draft_time(RUN, FIGURES, is_training=True, cancelled=lambda: True)
     assert (found.note, dict(found.steps)) == (WHILE_TRAINING, {})
     with pytest.raises(CancelledError):
-        find_draft_time(RUN, FIGURES, tmp_path, is_training=False, cancelled=lambda: True)
+        find_draft_time(RUN, FIGURES, is_training=False, cancelled=lambda: True)

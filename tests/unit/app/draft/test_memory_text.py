@@ -106,8 +106,8 @@ def test_an_error_is_a_note() -> None:
 
 def test_time_stands_beside_memory_once_it_is_measured() -> None:
     assert memory_text(overview(RUN, FIGURES, BASELINES, MUCH), is_timing=True).time == TIMING
-    steps = StepFigures(4, 8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
-    alone = replace(steps, threads=8, pass_s=0.9)
+    steps = StepFigures(8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
+    alone = replace(steps, pass_s=0.9)
     link = Link(500.0, 0.0, 2, "gloo", 5000.0)
     run = resolved_run(CONFIG.replace(steps=3600), Mode.DDP, 2)
     found = TimeFigures({("cpu", 8, 1): alone, ("cpu", 4, 2): steps}, link)

@@ -6,19 +6,20 @@ from dataclasses import replace
 
 from pytestqt.qtbot import QtBot
 
-from app.new_run.tune_controller import SCRIPT, TRAINING, UNFIXED, about_text, why_not_tunable
+from app.new_run.tune_controller import TRAINING, UNFIXED, about_text, why_not_tunable
 from app.new_run.tune_dialog import TuneDialog
 from core.config.mode import Mode
 from tests.unit.core.measure.tune.made import RUN, failed, result, run
 
 
 def test_a_draft_says_why_it_cannot_be_tuned() -> None:
-    assert why_not_tunable(RUN, is_script=False, is_training=False) == ""
-    assert why_not_tunable(RUN, is_script=False, is_training=True) == TRAINING
-    assert why_not_tunable(None, is_script=False, is_training=False) == UNFIXED
-    assert why_not_tunable(None, is_script=True, is_training=True) == SCRIPT
+    assert why_not_tunable(RUN, is_training=False) == ""
+    assert why_not_tunable(RUN, is_training=True) == TRAINING
+    assert why_not_tunable(None, is_training=False) == UNFIXED
+    script = replace(RUN, recipe=replace(RUN.recipe, self_contained=True))
+    assert why_not_tunable(script, is_training=True).startswith("Your script chooses its own batches")
     by_deepspeed = replace(RUN, choice=replace(RUN.choice, engine="deepspeed"))
-    why = why_not_tunable(by_deepspeed, is_script=False, is_training=False)
+    why = why_not_tunable(by_deepspeed, is_training=False)
     assert why.startswith("DeepSpeed") and "--" not in why
 
 

@@ -30,7 +30,7 @@ from core.run_folder.store import RunStore, find_run, list_runs
 from tests.helpers.made_runs import TEXT, make_run
 
 FILES = (
-    *("state.json", "run.toml", "metrics.jsonl", "notes.json", "remote.json", "host.lock", "time.json"),
+    *("state.json", "run.toml", "metrics.jsonl", "notes.json", "remote.json", "host.lock", "memory.json"),
     *("chunk_tracker_state.json", "checkpoints", "logs"),
 )
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there, and devices are no files")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -62,11 +60,6 @@ def test_other_modes_are_measured(mode: str, capsys: pytest.CaptureFixture[str])
     found = json.loads(capsys.readouterr().out)
     assert [row["outcome"] for row in found["rows"]] == ["measured", "measured"]
     assert found["rows"][1]["mode"] == mode and found["rows"][1]["samples_per_s"] > 0
-    environment = found["environment"]
-    assert environment["counts"] == [1, 2] and environment["torch"] and 0 <= environment["busy_before"] <= 1
-    text = json.dumps(environment)
-    for known in (getpass.getuser(), socket.gethostname()):
-        assert known in ("root", "localhost") or known not in text, "it may be sent to others"
 
 
 def test_strong_scaling_keeps_the_global_batch(capsys: pytest.CaptureFixture[str]) -> None:

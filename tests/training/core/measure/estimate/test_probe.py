@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,13 @@ from core.measure.estimate.probe import (
     EstimateError,
     find_baselines,
     find_figures,
+    keep,
     known_baselines,
     known_figures,
 )
+from core.measure.estimate.shape import link_name
 from core.measure.estimate.steps import find_time
-from core.measure.link import Link, keep_link
+from core.measure.link import Link
 from core.measure.ranks import CancelledError
 from core.recipes.catalog import get_recipe
 from core.recipes.parameter_count import ParameterCount
@@ -52,7 +54,7 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     run = made(tmp_path, batch_size=1, seq_len=256)
     assert known_figures(run) is None
     counts: list[ParameterCount] = []
-    found = find_figures(run, counted=counts.append, rest_s=0.1)
+    found = find_figures(run, counted=counts.append)
     assert found.is_measured
     assert found.parameter_bytes == 4 * found.parameters == found.trainable_bytes == sum(found.tensor_bytes)
     assert found.optimizer_ratio == 2.0
@@ -83,11 +85,11 @@ def test_a_deepspeed_without_its_files_costs_no_other_mode_its_estimate(
     assert known_baselines(run.platform) is None, "it may be repaired tomorrow"
 
 
-def test_a_probe_says_the_parameter_count_before_it_rests(tmp_path: Path) -> None:
+def test_a_probe_says_the_parameter_count_first(tmp_path: Path) -> None:
     run = made(tmp_path)
     counts: list[ParameterCount] = []
     with pytest.raises(CancelledError):
-        find_figures(run, cancelled=lambda: bool(counts), counted=counts.append, rest_s=300.0)
+        find_figures(run, cancelled=lambda: bool(counts), counted=counts.append)
     assert len(counts) == 1 and counts[0].total == counts[0].trained > 0
     assert known_figures(run) is None
 
@@ -95,10 +97,11 @@ def test_a_probe_says_the_parameter_count_before_it_rests(tmp_path: Path) -> Non
 def test_no_step_is_timed_that_would_take_too_much_memory(tmp_path: Path) -> None:
     run = made(tmp_path, batch_size=1 << 19)
     big = ModelFigures(1, 1, 4, 0, 4, (4,), 2.0, step_lines=((0, 1 << 30),), added_lines=((0, 1 << 30),))
-    keep_link(Link(1.0, 0.0, 2, "gloo"), run.devices, run.platform, tmp_path / "runs")
-    found = find_time(run, big, tmp_path / "runs")
+    link = Link(1.0, 0.0, 2, "gloo")
+    keep(link_name(run), asdict(link))
+    found = find_time(run, big)
     assert found.steps == {} and found.note.startswith("Steps would take too much memory")
-    assert found.link == Link(1.0, 0.0, 2, "gloo")
+    assert found.link == link
 
 
 def test_a_probe_that_takes_too_long_is_a_sentence_or_an_error(tmp_path: Path) -> None:
@@ -142,18 +145,8 @@ def test_what_the_recipe_refuses_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_remembers_what_was_predicted_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--dataset-file", str(tmp_path / "text.txt"), "--seq-len", "32", "--batch-size", "4", "--steps", "2"]
-    flags += [
-        "--set",
-        "n_layer=2",
-        "--set",
-        "n_embd=64",
-        "--set",
-        "sample_tokens=0",
-        "--devices",
-        "cpux2",
-        "--mode",
-        "ddp",
-    ]
+    flags += ["--set", "n_layer=2", "--set", "n_embd=64", "--set", "sample_tokens=0"]
+    flags += ["--devices", "cpux2", "--mode", "ddp"]
     assert main(["estimate", *flags, "--json"]) == 0
     assert '"predicted_bytes"' in capsys.readouterr().out
     assert main(["estimate", *flags]) == 0

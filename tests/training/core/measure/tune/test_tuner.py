@@ -67,7 +67,7 @@ def test_a_larger_micro_batch_is_found_and_compared() -> None:
     assert {2, 4, 8, 16} <= outcomes(found).keys()
     assert set(outcomes(found).values()) == {"measured"}
     best = found.changes["batch_size"]  # which of the larger ones is the fastest is chance on a busy machine
-    assert best > 2 and found.largest == 16
+    assert best > 2
     assert found.changes["grad_accum_steps"] == 16 // best
     assert found.comparison is not None and found.comparison.gain > 1  # a pass takes 20 ms, however large
     assert found.flags[:4] == ["--batch-size", f"{best}", "--grad-accum-steps", f"{16 // best}"]
@@ -122,8 +122,6 @@ def test_every_mode_is_tuned_and_goes_on_after_a_shortage(mode: Mode, ranks: int
     assert outcomes(found)[8] == "out_of_memory"
     assert outcomes(found)[4] == outcomes(found)[2] == "measured"
     assert found.best is not None and found.best.micro_batch < 8
-    rounds = [result.round_s for result in found.results if result.is_measured]
-    assert all(round_s is not None for round_s in rounds) == ("sync_every" in changes)
 
 
 @pytest.mark.windows

@@ -54,7 +54,6 @@ def test_speeds_are_of_all_devices_together() -> None:
     assert found.measured[0].speeds == pytest.approx([40, 20, 40])
     assert found.measured[1].speeds == pytest.approx([8 / 0.11, 8 / 0.21, 8 / 0.12])
     assert found.measured[1].steps_s == [0.11, 0.21, 0.12]
-    assert found.has_figures and not bench(Kind.WEAK, {0: [KILLED]}).has_figures
 
 
 def test_the_middle_and_the_quartiles() -> None:

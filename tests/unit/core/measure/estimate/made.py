@@ -35,8 +35,8 @@ CONFIG = RunConfig(batch_size=8, steps=3600, precision="fp32")
 # On 8 cores: 8 threads for one device, 4 for each of two.
 RUN = resolved_run(CONFIG, Mode.DDP, 2)
 LINK = Link(mb_per_s=500.0, latency_s=0.0, ranks=2, backend="gloo", shared_mb_per_s=5000.0)
-ALONE = StepFigures(threads=8, micro_batch=8, pass_s=0.9, update_s=0.1, tokens_per_sample=100)
-SHARED = StepFigures(threads=4, micro_batch=8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
+ALONE = StepFigures(micro_batch=8, pass_s=0.9, update_s=0.1, tokens_per_sample=100)
+SHARED = StepFigures(micro_batch=8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
 FOUND = TimeFigures({("cpu", 8, 1): ALONE, ("cpu", 4, 2): SHARED}, LINK)
 MUCH = Free(ram=100_000 * MB)
 

@@ -15,7 +15,7 @@ from core.machine.devices import Device
 from core.measure.estimate.free import Free
 from core.measure.estimate.modes import estimate_modes, estimate_run
 from core.measure.estimate.overview import USUAL_CONTEXT_NOTE, advice, fit_note, hours_text, overview
-from core.measure.estimate.speed import NO_LINK, NO_STEP, PastRun, StepFigures, TimeFigures, estimate_times
+from core.measure.estimate.speed import NO_LINK, NO_STEP, StepFigures, TimeFigures, estimate_times
 from core.measure.link import Link
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
@@ -73,8 +73,6 @@ def advised(run: ResolvedRun = RUN, found: TimeFigures = FOUND, free: Free = MUC
 def test_advice_is_made_of_the_figures() -> None:
     assert advised() == "Use both devices in DDP: 1.7 × predicted, 0.80 h less."
     assert advised(resolved_run(CONFIG, Mode.SINGLE, 1)) == ""
-    past = replace(FOUND, past={"fsdp": PastRun(0.9, 18.0)})
-    assert advised(found=past).startswith("Use both devices in FSDP: 2.2 × as in an earlier run")
     near = replace(FOUND, link=Link(150.0, 0.0, 2, "gloo"))
     assert advised(found=near) == (
         "Use one device: both devices in DDP are about as fast (1.1 × predicted, give or take 20\N{NO-BREAK SPACE}%)."
@@ -91,7 +89,7 @@ def test_a_model_that_does_not_fit_one_device_needs_them_all() -> None:
     cards = (Device("GPU-a", "cuda", 0, "Card"), Device("GPU-b", "cuda", 1, "Card"))
     run, little = replace(RUN, devices=cards), figures(step_lines=((100 * MB, 0),), added_lines=((0, 2 * MB),))
     found = TimeFigures(
-        dict.fromkeys((("Card", 0, 1), ("Card", 0, 2)), StepFigures(0, 8, pass_s=0.9, update_s=0.1)),
+        dict.fromkeys((("Card", 0, 1), ("Card", 0, 2)), StepFigures(8, pass_s=0.9, update_s=0.1)),
         Link(20.0, 0.0, 2, "gloo"),
     )
     needs = {mode.variant.name: mode.largest for mode in estimate_modes(run, little, BASELINES, MUCH)}

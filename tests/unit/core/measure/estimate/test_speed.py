@@ -13,7 +13,6 @@ from core.measure.estimate.memory import Layout
 from core.measure.estimate.speed import (
     NO_LINK,
     NO_STEP,
-    PastRun,
     StepFigures,
     TimeEstimate,
     TimeFigures,
@@ -42,7 +41,7 @@ def test_every_mode_has_its_time_and_speedup() -> None:
     assert ddp.step_s == pytest.approx(1.18 + 0.02)
     assert ddp.samples_per_s == pytest.approx(16 / 1.2)
     assert ddp.speedup == pytest.approx(1.667, abs=1e-3)
-    assert (ddp.source, ddp.gain, ddp.sent_bytes) == ("probe", "faster", 100 * MB)
+    assert (ddp.gain, ddp.sent_bytes) == ("faster", 100 * MB)
     # 3600 steps of 16 samples; one device needs as many samples, not as many steps.
     assert ddp.hours == pytest.approx(1.2)
     assert one.hours == pytest.approx(2.0)
@@ -65,8 +64,8 @@ def test_the_sync_interval_divides_what_is_waited() -> None:
 def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced() -> None:
     cards = (Device("GPU-a", "cuda", 0, "Fast"), Device("GPU-b", "cuda", 1, "Slow"))
     run = replace(RUN, devices=cards)
-    fast = StepFigures(0, 8, pass_s=0.4, update_s=0.1)
-    slow = StepFigures(0, 8, pass_s=1.2, update_s=0.1)
+    fast = StepFigures(8, pass_s=0.4, update_s=0.1)
+    slow = StepFigures(8, pass_s=1.2, update_s=0.1)
     assert step_key(cards[0], run) == ("Fast", 0, 2)
     found = TimeFigures({("Fast", 0, 2): fast, ("Slow", 0, 2): slow, ("Fast", 0, 1): fast}, Link(1e6, 0.0, 2, "gloo"))
     assert times(run, found)["ddp"].step_s == pytest.approx(1.3, abs=1e-3)
@@ -76,19 +75,10 @@ def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced()
     assert times(balanced, found)["ddp"].step_s == pytest.approx(0.7, abs=1e-3)
 
 
-def test_an_earlier_run_of_the_same_shape_is_believed() -> None:
-    found = replace(FOUND, past={"ddp": PastRun(1.3, 12.0)})
-    ddp = times(found=found)["ddp"]
-    assert (ddp.source, ddp.step_s, ddp.samples_per_s, ddp.speedup) == ("runs", 1.3, 12.0, 1.5)
-    assert times(found=found)["fsdp"].source == "probe"
-
-
 def test_a_gain_is_one_only_beyond_the_error() -> None:
     nearly = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], pass_s=1.6)}
     assert times(found=replace(FOUND, steps=nearly))["ddp"].speedup == pytest.approx(2 / 1.72)
     assert times(found=replace(FOUND, steps=nearly))["ddp"].gain == "same"
-    seen = {"ddp": PastRun(1.8, 16 / 1.8), "single": PastRun(1.0, 8.0)}
-    assert times(found=replace(FOUND, past=seen))["ddp"].gain == "faster", "both were achieved"
 
 
 def test_fsdps_own_copies_are_in_the_exchange_where_they_were_timed() -> None:

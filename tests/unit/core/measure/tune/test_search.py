@@ -34,7 +34,7 @@ def test_the_first_trial_is_the_run_as_it_is() -> None:
         (2, 16, {2: 20, 4: 40, 8: 80, 16: 160}, [2, 4, 8, 16]),
         (1, 64, {1: 10, 2: 20, 4: 15, 8: 14}, [1, 2, 4, 8]),  # slower twice ends the doubling
         (1, 64, {1: 10, 2: 20, 4: 15, 8: 30, 16: 20, 32: 19}, [1, 2, 4, 8, 16, 32]),  # slower once by chance does not
-        (4, 48, {4: 4, 8: 8, 12: 12}, [4, 8, 16, 12]),  # halfway between the last that fits and the first that does not
+        (4, 48, {4: 4, 8: 8, 12: 12}, [4, 8, 16]),  # one that does not fit ends the doubling
         (1, 9, {1: 1, 3: 3, 9: 9}, [1, 3, 9]),  # without doubles the next divisor
         (8, 16, {8: 10, 16: 9, 4: 12, 2: 11}, [8, 16, 4, 2]),  # smaller ones where larger ones are no faster
         (16, 16, {2: 1, 1: 1}, [16, 8, 4, 2, 1]),  # settings that do not fit give way until some do
