@@ -116,8 +116,7 @@ class Measuring:
         config = self._config(asked)
         set_up_gpu(self._context, config)
         config = config.replace(zero_engine=asked["engine"] or config.zero_engine, torch_compile=asked["compiles"])
-        changes = {"backend": asked["backend"], "rendezvous": asked["rendezvous"]}
-        place = rank_place(self._context, **changes)
+        place = rank_place(self._context, backend=asked["backend"], rendezvous=asked["rendezvous"])
         group = Mode.read(asked["mode"]).group_size(self._context.world_size)
         own = asked["own"]
         trial = Trial(
