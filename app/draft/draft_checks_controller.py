@@ -33,8 +33,8 @@ from core.data.dataset import NO_DATASET, check_size
 from core.data.hub import ALLOW_DOWNLOAD, HubName, not_here
 from core.data.listing import AUTO
 from core.errors import RankdeckError
+from core.launch.mode import choose_mode
 from core.launch.preflight import MIN_FREE_BYTES, needed_bytes
-from core.launch.resolved import mode_choice
 from core.machine.devices import Device
 from core.machine.interpreters import Interpreter, find_interpreters
 from core.machine.platform import Platform, this_platform
@@ -278,7 +278,7 @@ class DraftChecksController(QObject):
         recommended = Mode.DDP
         if len(devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
-                recommended = mode_choice(RunConfig(), devices, platform).mode
+                recommended = choose_mode(RunConfig(), devices, platform).mode
         on_cpu = all(device.kind == "cpu" for device in devices)
         deepspeed = platform.deepspeed_version is not None
         own = recipe.self_contained

@@ -68,7 +68,7 @@ class LaunchController(QObject):
 
             with WaitingHost() as host:
                 checked = check(_with_absolute_options(run), runs_dir)
-                store = client.start_run(checked.run.config, runs_dir, host=host, name=name, resolved=checked.run)
+                store = client.start_run(checked.run.config, runs_dir, host=host, name=name)
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.cli.machine_flags import add_machine_flag, add_machines_flags, add_slurm_flags
 from core.export import AUTO_DTYPE, DTYPES, KINDS
 from core.formatting import listed
-from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
+from core.launch.command_line import add_devices_flag, add_extension_flags, add_fields, add_train_flags
 from core.measure.bench.contenders import Kind
 from core.resume.changes import CHANGES, STOPS
 
@@ -34,14 +33,22 @@ def _changes(resume: argparse._ActionsContainer) -> None:
     add_extension_flags(resume, CHANGES)
 
 
-def _stops(run: argparse._ActionsContainer) -> None:
-    add_fields(run, STOPS)
+def _fields(*names: str) -> Adder:
+    return lambda parser: add_fields(parser, names)
 
 
 def _output(parser: argparse._ActionsContainer) -> None:
     output = parser.add_argument_group("output")
     _switch("--json", "Print metrics and states to stdout, one JSON object per line.")(output)
     _switch("--detach", "Start the run in the background and print its id.")(output)
+
+
+def _slurm(train: argparse._ActionsContainer) -> None:
+    slurm = train.add_argument_group("Slurm")
+    _value("--slurm", "PARTITION", "Submit the run with sbatch.", nargs="?", const="")(slurm)
+    _value("--nodes", "N", "Number of nodes. Default: 1.", type=int)(slurm)
+    _value("--gpus-per-node", "N", "GPUs on each node.", type=int)(slurm)
+    _value("--sbatch", "OPTION", "sbatch's: --sbatch=--time=8:00:00. May be repeated.", action="append")(slurm)
 
 
 def _table_form(compare: argparse._ActionsContainer) -> None:
@@ -56,9 +63,7 @@ _RUNS_DIR: Final = _value("--runs-dir", "PATH", "The folder of runs.")
 _ONE_RUN: Final = _value("run", "RUN", _RUN_HELP)
 _RUN: Final = (_ONE_RUN, _RUNS_DIR)
 _LIST: Final = (_RUNS_DIR, _JSON)
-_LOCAL_RANK: Final = _value(
-    "--local-rank", "N", "Set by torch.distributed.launch for each process it starts.", type=int
-)
+_MACHINE: Final = _value("--machine", "NAME", "Train on another machine (rankdeck machines). Default: this computer.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,7 @@ COMMANDS: Final = (
         "train",
         "train",
         "Train in the foreground; Ctrl+C saves a checkpoint and stops; a second Ctrl+C stops immediately.",
-        (
-            add_train_flags,
-            add_machine_flag,
-            _LOCAL_RANK,
-            add_slurm_flags,
-            _output,
-        ),
+        (add_train_flags, _MACHINE, _slurm, _output),
     ),
     Command(
         "run",
@@ -94,7 +93,7 @@ COMMANDS: Final = (
         "Run your own training script, unmodified, one process per device.",
         (
             _flag("-m", "--module", metavar="MODULE", help="Run a module, as python -m does."),
-            _value("--devices", "LIST", "auto, cpux2, cuda:0,cuda:1 or GPU UUIDs; one process each."),
+            add_devices_flag,
             _value("--num-gpus", "N", "Number of GPUs, -1 for all; without a GPU, number of CPU devices."),
             _value("--python", "PATH", "The Python interpreter or its environment's folder. Default: this one."),
             _value("--cwd", "PATH", "The folder to run in. Default: this one."),
@@ -111,13 +110,11 @@ COMMANDS: Final = (
             _value("--stop-signal", "HOW", "auto, interrupt, terminate or none."),
             _value("--stop-deadline-s", "S", "Seconds the script may take to stop. Default: 30."),
             _value("--steps", "N", "The number of steps that the script makes, to show the remaining time."),
-            _stops,
-            add_machine_flag,
+            _fields(*STOPS, "log_file"),
+            _MACHINE,
             _value("--run-dir", "PATH", "The run's folder. Default: a new one under --runs-dir."),
             _RUNS_DIR,
-            _value("--log-file", "PATH", "Also write the metrics to this file."),
             _output,
-            _LOCAL_RANK,
             _value("script_argv", "SCRIPT ARGS", "The script and its arguments.", nargs=argparse.REMAINDER),
         ),
     ),
@@ -130,9 +127,8 @@ COMMANDS: Final = (
             _changes,
             _value("--checkpoint", "N", "Resume from this checkpoint; newer ones are set aside."),
             _value("--recipe", "NAME", "The recipe to train (for a state file of AI-OS)."),
-            add_machine_flag,
+            _MACHINE,
             _RUNS_DIR,
-            _LOCAL_RANK,
             _switch("--dry-run", "Show what would happen, without doing it."),
             _switch("--yes", "Run the run's own code without asking."),
             _switch("--trust-recipe", "Run that code even if it is stored in the run's folder."),
@@ -163,12 +159,7 @@ COMMANDS: Final = (
         "Export a run for other programs: tables, weights, Hugging Face.",
         (
             *_RUN,
-            _flag(
-                "--to",
-                required=True,
-                choices=tuple(KINDS),
-                help="The export format.",
-            ),
+            _flag("--to", required=True, choices=tuple(KINDS), help="The export format."),
             _value("--out", "PATH", "The destination. Default: exports in the run's folder."),
             _value("--checkpoint", "N", "Export the weights of this checkpoint.", type=int),
             _flag("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS),  # 0.1
@@ -289,7 +280,26 @@ COMMANDS: Final = (
         "machines",
         "machines",
         "List, add, check or set up other machines to train on over SSH.",
-        (add_machines_flags, _JSON),
+        (
+            _value(
+                "action",
+                "ACTION",
+                "check runs the doctor there, setup makes the environment there. Default: list.",
+                nargs="?",
+                choices=("list", "add", "remove", "check", "setup"),
+                default="list",
+            ),
+            _value("name", "NAME", "The machine.", nargs="?"),
+            _value("address", "ADDRESS", "add: user@host, or a host of ~/.ssh/config.", nargs="?"),
+            _value("--port", "N", "add: the port of its SSH server. Default: as ssh has it.", type=int),
+            _value("--identity", "FILE", "add: the private key. Default: ssh-agent's, and ssh's own."),
+            _value("--python", "PATH", "add: a Python there with PyTorch. Default: setup makes one."),
+            _value("--starter", "WORDS", "add: what starts a Python there. Default: python3."),
+            _value("--remote-runs-dir", "PATH", "add: the folder of runs there."),
+            _value("--build", "BUILD", "setup: of PyTorch, as in rankdeck environment make."),
+            _value("--wheels", "PATH", "setup: a folder of wheels there; nothing is downloaded."),
+            _JSON,
+        ),
     ),
     Command(
         "fetch",

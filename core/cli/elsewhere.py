@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,11 @@ from core.files.atomic import parse_path
 from core.launch.command_line import TrainRequest
 from core.machines.machine import Report
 from core.machines.machine_list import find_machine
-from core.machines.moving import brought_here, machine_of, now_here, plan_move, resume_there, start_there
+from core.machines.moving import brought_here, machine_of, plan_move, resume_there, start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
 from core.recipes.outside_code import check_accepted, outside_code
 from core.run_folder.store import RunStore, find_run
-
-__all__ = ["agrees", "fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
 
 
 def terminal_report(terminal: Terminal) -> Report:
@@ -63,7 +61,7 @@ def resume_on_machine(
     store = find_run(runs_dir, str(path.parent) if path is not None and path.is_file() else arguments.path)
     if arguments.dry_run:
         plan = plan_move(store, machine, changes, accept_code=arguments.trust_recipe)
-        _say_lines(plan.summary().lines, arguments, terminal)
+        say_lines(plan.summary().lines, arguments, terminal)
         return None
     code = outside_code(store.config())
     if code is not None and not code.is_known and not arguments.trust_recipe:
@@ -73,7 +71,7 @@ def resume_on_machine(
     offset = whole_bytes(store.metrics)
     lines = resume_there(machine, store, changes, terminal_report(terminal), accept_code=True)
     terminal.end_progress()
-    _say_lines([*lines, f"On: {machine.name}."], arguments, terminal)
+    say_lines([*lines, f"On: {machine.name}."], arguments, terminal)
     return store, offset
 
 
@@ -97,11 +95,11 @@ def shows_move(arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[s
     if machine_of(store) is None:
         return False
     plan = plan_move(store, None, changes, accept_code=arguments.trust_recipe)
-    _say_lines(plan.summary().lines, arguments, terminal)
+    say_lines(plan.summary().lines, arguments, terminal)
     return True
 
 
-def _say_lines(lines: Sequence[str], arguments: argparse.Namespace, terminal: Terminal) -> None:
+def say_lines(lines: Iterable[str], arguments: argparse.Namespace, terminal: Terminal) -> None:
     for line in lines:
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import hashlib
-import json
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,7 +54,6 @@ _FAREWELL_S: Final = 5.0
 _FAREWELL_ELSEWHERE_S: Final = 10.0  # a network drive shows the end some seconds later
 _END_LIMIT_S: Final = 60.0  # for the host of an earlier start, whose ranks the launcher has ended, to end too
 _FOLLOW_POLL_S: Final = 0.25
-_OUTPUT_FLAGS: Final = ("--json", "--quiet")  # the form of the output, which may differ from process to process
 
 
 def launched_place() -> DistributedConfig | None:
@@ -83,10 +79,6 @@ def check_arguments(place: DistributedConfig, arguments: argparse.Namespace) -> 
                 f"{flag} is given, but the processes that {title} started are the run's ranks and stay until its end."
             )
             raise UsageError(cause, f"Leave out {flag}, or start the run without {title}.")
-    passed = getattr(arguments, "local_rank", None)
-    if passed is not None and passed != place.local_rank:
-        cause = f"--local-rank {passed} is given, but LOCAL_RANK of {title} is {place.local_rank}."
-        raise UsageError(cause, "Leave out --local-rank.")
 
 
 def with_others(devices: Sequence[Device]) -> list[Device]:
@@ -115,7 +107,6 @@ class _Arrival:
         pid, started: The process.
         secret: The leader's, repeated.
         nonce: Its own, which the leader repeats: an answer without it was written for an earlier start.
-        flags: A hash of its arguments and folder.
         seat: Its machine, in a run on several.
     """
 
@@ -123,7 +114,6 @@ class _Arrival:
     started: float
     secret: str
     nonce: str
-    flags: str
     device: Device
     seat: Seat | None = None
 
@@ -208,12 +198,6 @@ class LaunchedRun:
                 if arrived is None or arrived.get("secret") != secret:
                     continue
                 known[rank] = read_record(_Arrival, arrived)
-                if known[rank].flags != _flags():
-                    raise UsageError(
-                        f"Rank {rank} was started with other arguments than rank 0.",
-                        "Start all processes with the same command.",
-                        title="The processes were started differently",
-                    )
             if time.monotonic() > deadline:
                 missing = sorted(set(range(self.place.world_size)) - known.keys())
                 ranks = f"{'ranks' if len(missing) > 1 else 'rank'} {', '.join(map(str, missing))}"
@@ -321,7 +305,7 @@ class LaunchedRun:
 
     def _arrival(self, secret: str, seat: Seat | None) -> _Arrival:
         process = own()
-        return _Arrival(process.pid, process.started, secret, secrets.token_hex(8), _flags(), self.device, seat)
+        return _Arrival(process.pid, process.started, secret, secrets.token_hex(8), self.device, seat)
 
     def _seat(self, leader: str) -> Seat | None:
         return own_seat(self.place, leader) if self.place.num_nodes > 1 else None
@@ -342,9 +326,3 @@ def _may_live(arrived: dict[str, Any]) -> bool:
     process = ProcessId.from_json(arrived)
     is_elsewhere = bool((arrived.get("seat") or {}).get("node"))
     return is_elsewhere or (process is not None and is_alive(process))
-
-
-def _flags() -> str:
-    flags = [flag for flag in sys.argv[1:] if not flag.replace("_", "-").startswith("--local-rank")]
-    flags = [flag for flag in flags if flag not in _OUTPUT_FLAGS]
-    return hashlib.sha256(json.dumps([flags, os.getcwd()]).encode()).hexdigest()  # noqa: PTH109

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.config.fields import FieldSpec, FieldValue
 from core.errors import UsageError
 from core.formatting import UNKNOWN, memory_size, number
 from core.launch.mode import why_no_cuda
@@ -101,30 +100,11 @@ def _one_recipe(recipe: Recipe, arguments: argparse.Namespace, terminal: Termina
         terminal.say(f"Packages: {', '.join(recipe.requires)}")
     if recipe.fields:
         terminal.say("The recipe's own settings, set with --set SETTING=VALUE:")
-        rows = [(field.name, _default(field.default), _allowed(field), field.help) for field in recipe.fields]
+        rows = [
+            (field.name, field.text(field.default) or UNKNOWN, field.allowed(), field.help) for field in recipe.fields
+        ]
         terminal.table(("SETTING", "DEFAULT", "VALUES", "DESCRIPTION"), rows)
     return 0
-
-
-def _default(value: FieldValue) -> str:
-    if value is None:
-        return UNKNOWN
-    return str(value).lower() if isinstance(value, bool) else str(value) or '""'
-
-
-def _allowed(field: FieldSpec) -> str:
-    """Describe the values that a field takes."""
-    if field.choices:
-        return ", ".join(field.choices)
-    if field.type == "bool":
-        return "true, false"
-    ends = (("from", field.minimum), ("to", field.maximum))
-    limits = [
-        f"{word} {limit:,.0f}" if limit == int(limit) else f"{word} {limit:g}"
-        for word, limit in ends
-        if limit is not None
-    ]
-    return " ".join(limits) or {"int": "a whole number", "float": "a number", "path": "a path"}.get(field.type, "text")
 
 
 def _new_recipe(arguments: argparse.Namespace, terminal: Terminal) -> int:

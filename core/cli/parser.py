@@ -13,7 +13,6 @@ from core.cli.commands import COMMANDS
 from core.errors import UsageError
 
 _ACTV1: Final = "train-actv1"
-_LOCAL_RANK: Final = "--local-rank="
 _SCRIPT_COMMAND: Final = "run"
 VERSION_FLAG: Final = "--version"
 _USAGES: Final = {"run": "rankdeck run [FLAGS] SCRIPT [ARGS …] | rankdeck run [FLAGS] -m MODULE [-- ARGS …]"}
@@ -22,9 +21,7 @@ _SENTENCES: Final = (
     (r"unrecognized arguments: (.*)", "There is no flag or argument {}."),
     (r"the following arguments are required: (.*)", "Something is missing: {}."),
     (r"argument COMMAND: invalid choice: '([^']*)'", "There is no command {!r}."),
-    (r"argument KIND: invalid choice: '([^']*)'", "There is no benchmark {!r}."),
-    (r"argument ACTION: invalid choice: '([^']*)'", "There is no action {!r}."),
-    (r"argument (--[\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
+    (r"argument ([\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
 )
 
 
@@ -34,9 +31,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(_sentence(message), self._next_step(message), title="Invalid command")
 
-    def flags(self) -> dict[str, bool]:
-        """Its flags; True where a value follows."""
-        return {flag: action.nargs != 0 for flag, action in self._option_string_actions.items()}
+    @property
+    def flags(self) -> Collection[str]:
+        return self._option_string_actions
 
     def _next_step(self, message: str) -> str:
         wrong = re.search(r"(?:unrecognized arguments|ambiguous option): (--?[\w-]+)", message)
@@ -49,11 +46,9 @@ class Parser(argparse.ArgumentParser):
             names = re.findall(r"[\w-]+", choice[2])
             near = difflib.get_close_matches(choice[1].lower(), names, n=1)
             meant = f"Did you mean {near[0]}? " if near else ""
-            flag = re.match(r"argument (--[\w-]+)", message)
-            if flag is not None:
-                return f"{meant}{flag[1]} takes one of: {', '.join(names)}."
-            what = "benchmarks" if message.startswith("argument KIND") else "commands"
-            return meant.rstrip() or f"The {what} are: {', '.join(names)}."
+            if message.startswith("argument COMMAND"):
+                return meant.rstrip() or f"The commands are: {', '.join(names)}."
+            return f"{meant}It takes one of: {', '.join(names)}."
         return f"{self.prog} --help lists its arguments."
 
 
@@ -72,7 +67,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _translated(argv: Sequence[str], commands: Mapping[str, Parser]) -> list[str]:
-    return with_dashes(translate_aliases(argv), {name: command.flags() for name, command in commands.items()})
+    """Translate names of AI-OS, and write flags such as ``--batch_size`` with dashes; those of a script are its own."""
+    arguments = translate_aliases(argv)
+    name = arguments[0] if arguments else ""
+    if name not in commands or name == _SCRIPT_COMMAND:
+        return arguments
+    return [_dashed(argument, commands[name].flags) for argument in arguments]
 
 
 @cache
@@ -103,42 +103,14 @@ def _sentence(message: str) -> str:
 
 
 def translate_aliases(arguments: Sequence[str]) -> list[str]:
-    """Translate AI-OS's ``train-actv1`` and ``hrm-hf train-actv1`` into ``train --recipe actv1``.
-
-    `torch.distributed.launch` puts its ``--local-rank=N`` in front of the command; it comes behind it.
-    """
-    if arguments[:1] and arguments[0].replace("_", "-").startswith(_LOCAL_RANK):
-        given, *rest = arguments
-        translated = translate_aliases(rest)
-        return [*translated[:1], given.replace("_", "-"), *translated[1:]]
+    """Translate AI-OS's ``train-actv1`` and ``hrm-hf train-actv1`` into ``train --recipe actv1``."""
     rest = list(arguments[1:] if arguments[:1] == ["hrm-hf"] else arguments)
     if rest[:1] == [_ACTV1]:
         return ["train", "--recipe", "actv1", *rest[1:]]
     return list(arguments)
 
 
-def with_dashes(arguments: Sequence[str], takes_value: Mapping[str, Mapping[str, bool]]) -> list[str]:
-    """Write flags such as ``--batch_size`` with dashes, where that is a flag of the command."""
-    flags = takes_value.get(arguments[0], {}) if arguments else {}
-    end = end_of_flags(arguments, flags)
-    return [_dashed(argument, flags) if place < end else argument for place, argument in enumerate(arguments)]
-
-
 def _dashed(argument: str, flags: Collection[str]) -> str:
     name, equals, value = argument.partition("=")
     dashed = name.replace("_", "-")
     return dashed + equals + value if name.startswith("--") and dashed in flags else argument
-
-
-def end_of_flags(arguments: Sequence[str], flags: Mapping[str, bool]) -> int:
-    """The place after the command's own arguments; those of a script follow, and are not ours to read."""
-    if list(arguments[:1]) != [_SCRIPT_COMMAND]:
-        return len(arguments)
-    place = 1
-    while place < len(arguments):
-        argument = _dashed(arguments[place], flags)
-        name = argument.partition("=")[0]
-        if name not in flags:
-            return place
-        place += 2 if flags[name] and "=" not in argument else 1
-    return place

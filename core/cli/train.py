@@ -13,8 +13,8 @@ from core.cli.device_request import resolve_request
 from core.cli.follow import Follower, StopLadder, exit_code, report_ending
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
-from core.cli.machine_flags import check_slurm_arguments
 from core.cli.parser import parse
+from core.cli.slurm import is_submitted, submit_train
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.arguments import join_arguments
@@ -33,8 +33,8 @@ from core.paths import default_runs_dir
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe
 from core.recipes.outside_code import check_accepted
-from core.recipes.user_script import RECIPE, read_script
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import read_script
 from core.resume.changes import STOPS
 from core.resume.plan import ResumePlan
 from core.resume.planner import CHANGEABLE, plan_resume
@@ -46,17 +46,16 @@ _PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Start a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
-    check_slurm_arguments(arguments)
-    if arguments.slurm is not None:
-        from core.cli.slurm import submit_train  # here: a run on this computer needs none of it
-
+    if is_submitted(arguments):
         return submit_train(arguments, terminal)
     place = launched_place()
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
     if arguments.machine is not None:
+        from core.cli.elsewhere import start_on_machine  # here: a run on this computer needs none of it
+
         _check_not_launched(place)
-        return _train_elsewhere(arguments, request, terminal)
+        return _follow(start_on_machine(arguments, request, terminal), arguments, terminal)
     check_not_there(request.config)
     if place is not None:
         check_arguments(place, arguments)
@@ -108,13 +107,6 @@ def _check_not_launched(place: DistributedConfig | None) -> None:
         )
 
 
-def _train_elsewhere(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> int:
-    from core.cli.elsewhere import start_on_machine  # here: a run on this computer needs none of it
-
-    store = start_on_machine(arguments, request, terminal)
-    return _follow(store, arguments, terminal)
-
-
 def _start(
     request: TrainRequest,
     runs_dir: Path,
@@ -130,7 +122,7 @@ def _start(
         for note in (checked.data, *checked.notes, _fit_note(checked.run)):
             if note:
                 terminal.warn(note)
-        return start_run(checked.run.config, runs_dir, request.run_dir, host, resolved=checked.run), checked
+        return start_run(checked.run.config, runs_dir, request.run_dir, host), checked
 
 
 def _headline(checked: Checked) -> str:
@@ -168,12 +160,14 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
-    from core.cli.elsewhere import fetched, now_here, shows_move  # here: to start a run needs none of it
+    from core.cli.elsewhere import fetched, resume_on_machine, shows_move  # here: to start a run needs none of it
+    from core.machines.moving import now_here
 
     place = launched_place()
     if arguments.machine is not None:
         _check_not_launched(place)
-        return _resume_elsewhere(arguments, runs_dir, changes, terminal)
+        resumed = resume_on_machine(arguments, runs_dir, changes, terminal)
+        return 0 if resumed is None else _follow(resumed[0], arguments, terminal, resumed[1])
     if place is not None:
         check_arguments(place, arguments)
         asked = device_texts(changes["devices"]) if "devices" in changes else ("auto",)
@@ -200,15 +194,6 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return _follow(store, arguments, terminal, offset)
 
 
-def _resume_elsewhere(
-    arguments: argparse.Namespace, runs_dir: Path, changes: dict[str, Any], terminal: Terminal
-) -> int:
-    from core.cli.elsewhere import resume_on_machine
-
-    resumed = resume_on_machine(arguments, runs_dir, changes, terminal)
-    return 0 if resumed is None else _follow(resumed[0], arguments, terminal, resumed[1])
-
-
 def _plan(
     changes: dict[str, Any],
     runs_dir: Path,
@@ -218,11 +203,10 @@ def _plan(
 ) -> ResumePlan:
     """Show the plan, and have its code accepted unless the plan is all that is asked for."""
     plan = plan_resume(arguments.path, runs_dir, changes, available=available, accept_code=arguments.trust_recipe)
-    for line in plan.lines():
-        (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
-    if plan.code is not None and not plan.code_accepted and not arguments.dry_run:
-        from core.cli.elsewhere import agrees  # here: to start a run needs none of it
+    from core.cli.elsewhere import agrees, say_lines  # here: to start a run needs none of it
 
+    say_lines(plan.lines(), arguments, terminal)
+    if plan.code is not None and not plan.code_accepted and not arguments.dry_run:
         check_accepted(plan.code, agrees(plan.code.in_run_folder, arguments, terminal))
         plan = plan_resume(arguments.path, runs_dir, changes, available=available, accept_code=True)
     return plan
@@ -279,7 +263,7 @@ def train_argv(arguments: argparse.Namespace, folder: Path) -> list[str]:
         "stop_signal": arguments.stop_signal or "",
         "stop_deadline_s": arguments.stop_deadline_s or "",
     }
-    argv = ["train", "--recipe", RECIPE]
+    argv = ["train", "--recipe", USER_SCRIPT]
     for name in _PASSED_ON:
         if getattr(arguments, name) is not None:
             argv.append(f"--{name.replace('_', '-')}={getattr(arguments, name)}")

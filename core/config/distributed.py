@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from core.config.launcher_variables import launched_place
-from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, parse_json
 from core.records import Limits, RecordError, read_record
@@ -25,9 +23,7 @@ ENV_DISTRIBUTED: Final = "RANKDECK_DISTRIBUTED"
 # Who starts the ranks. ``spawn``: the run host.
 LaunchMethod: TypeAlias = Literal["spawn", "torchrun", "srun", "mpirun"]
 
-BACKENDS: Final = ("", "gloo", "nccl")
 _LOOPBACK: Final = "127.0.0.1"
-_NIC: Final = re.compile(r"[\w.:@ -]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +53,6 @@ class DistributedConfig:
     master_port: Annotated[int, Limits(0, 65_535)] = 0
     nic: str = ""
     timeout_s: Annotated[float, Limits(1.0, 86_400.0)] = 300.0
-    find_unused_parameters: bool = False
-    broadcast_buffers: bool = True
-    gradient_as_bucket_view: bool = True
     launch_method: LaunchMethod = "spawn"
     job: str = ""
     restart_count: Annotated[int, Limits(0)] = 0
@@ -72,43 +65,18 @@ class DistributedConfig:
     def replace(self, **changes: Any) -> DistributedConfig:
         return dataclasses.replace(self, **changes)
 
-    def with_settings(self, config: RunConfig) -> DistributedConfig:
-        return self.replace(
-            timeout_s=config.collective_timeout_s,
-            find_unused_parameters=config.find_unused_parameters,
-            broadcast_buffers=config.broadcast_buffers,
-            gradient_as_bucket_view=config.gradient_as_bucket_view,
-        )
-
     def validate(self) -> DistributedConfig:
         """Return this value if its fields agree with each other; otherwise raise `ConfigError`."""
-        self.from_mapping(self.to_dict())  # each field by itself
         # Machines may have unequal numbers of processes, and a process knows its own machine's only.
         least, several = self.devices_per_node + self.num_nodes - 1, self.num_nodes > 1
         if self.world_size < least if several else self.devices_per_node != self.world_size:
             there = f"num_nodes is {self.num_nodes} and devices_per_node {self.devices_per_node}"
             raise _invalid("world_size", f"world_size is {self.world_size}, but {there}.")
-        if self.rank >= self.world_size:
-            raise _invalid("rank", f"rank is {self.rank}, but world_size is {self.world_size}, counted from 0.")
-        if self.local_rank >= self.devices_per_node:
-            raise _invalid(
-                "local_rank", f"local_rank is {self.local_rank}, but devices_per_node is {self.devices_per_node}."
-            )
-        if self.node_rank >= self.num_nodes:
-            raise _invalid("node_rank", f"node_rank is {self.node_rank}, but num_nodes is {self.num_nodes}.")
-        if self.backend not in BACKENDS:
-            raise _invalid("backend", f"backend is {self.backend!r}, and can be gloo, nccl or empty.")
-        if self.nic and not _NIC.fullmatch(self.nic):
-            raise _invalid("nic", f"nic is {self.nic!r}, which cannot be a network interface.")
+        for name, of in (("rank", "world_size"), ("local_rank", "devices_per_node"), ("node_rank", "num_nodes")):
+            number, count = getattr(self, name), getattr(self, of)
+            if number >= count:
+                raise _invalid(name, f"{name} is {number}, but {of} is {count}, counted from 0.")
         return self
-
-    @property
-    def ddp_arguments(self) -> dict[str, bool]:
-        return {
-            "find_unused_parameters": self.find_unused_parameters,
-            "broadcast_buffers": self.broadcast_buffers,
-            "gradient_as_bucket_view": self.gradient_as_bucket_view,
-        }
 
     def torchrun_variables(self) -> dict[str, str]:
         port = {"MASTER_PORT": str(self.master_port)} if self.master_port else {}

@@ -11,9 +11,8 @@ from core.doctor.devices import NO_CUDA
 from core.doctor.finding import MODES, Finding, Topic
 from core.errors import PreflightError, RankdeckError
 from core.formatting import listed
-from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, check_cuda
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, check_cuda, choose_mode
 from core.launch.preflight import check_torch
-from core.launch.resolved import mode_choice
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
 from core.machine.packages import MissingPackageError
@@ -69,7 +68,7 @@ def _verdict(
         return topic.not_tried(f"needs at least two devices, and there is one: {names}", step)
     try:
         check_torch(platform)
-        choice = mode_choice(RunConfig().replace(**settings), chosen, platform)
+        choice = choose_mode(RunConfig().replace(**settings), chosen, platform)
     except MissingPackageError as error:
         return topic.not_tried(error.cause, error.next_step, "install_deepspeed")
     except RankdeckError as error:

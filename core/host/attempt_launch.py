@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +21,7 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.config.distributed import LaunchMethod
 from core.data.dataset import identify
-from core.errors import StateFileError
-from core.files.atomic import read_json, write_atomic
+from core.files.atomic import write_atomic
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.services import HostServices
 from core.launch.commit_charge import check_commit
@@ -139,8 +138,6 @@ def gather_context(
     """
     machine = this_platform()
     run = resolve(config, recipe, [*monitor.devices(), *others], machine)
-    if note := run.note_on(_checked(store)):
-        run = replace(run, device_notes=(*run.device_notes, note))
     baselines = known_baselines(machine)
     check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)
     dataset = identify(config.dataset_file, config.data_files)
@@ -148,14 +145,6 @@ def gather_context(
     checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())
     checkpoints.remove_unfinished()
     return RunContext(run, machine, checkpoint, tuple(damaged), keeper, monitor)
-
-
-def _checked(store: RunStore) -> object:
-    """The decision of the check before the first attempt; None for later attempts or without a record of it."""
-    try:
-        return read_json(store.resolved) if store.stored_state().attempt <= 1 and store.resolved.exists() else None
-    except StateFileError:
-        return None
 
 
 def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, Any]:

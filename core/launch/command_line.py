@@ -71,7 +71,7 @@ def add_train_flags(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="A .toml, .yaml or .json file of settings; paths in it start from its folder."
     )
-    _add_devices(parser)
+    add_devices_flag(parser)
     common = parser.add_argument_group("common settings")
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
@@ -95,15 +95,14 @@ def add_train_flags(parser: argparse._ActionsContainer) -> None:
 
 def add_extension_flags(parser: argparse._ActionsContainer, changes: Collection[str]) -> None:
     """Add the flags of `rankdeck resume` that change a run."""
-    parser.add_argument("--steps", metavar="N", help="Total number of optimizer steps.")
-    parser.add_argument("--epochs", metavar="N", help="Total number of epochs.")
+    add_fields(parser, ("steps", "epochs"))
     parser.add_argument("--dataset-file", metavar="PATH", help="The dataset's new path, if it has moved.")
     parser.add_argument(
         "--dataset-chunk-size",
         metavar="N",
         help="The chunk size of an AI-OS state file, if its folder name doesn't contain it.",
     )
-    _add_devices(parser)
+    add_devices_flag(parser)
     add_fields(parser.add_argument_group("settings that may change (default: unchanged)"), changes)
 
 
@@ -194,7 +193,7 @@ def _check_aios_options(given: Given, recipe: Recipe) -> None:
             )
 
 
-def _add_devices(parser: argparse._ActionsContainer) -> None:
+def add_devices_flag(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--devices",
         metavar="LIST",

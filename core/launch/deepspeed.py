@@ -25,7 +25,6 @@ FIELD: Final = "deepspeed_config"
 # Up to 0.18.9 the copy of the gradients on the CPU misses all micro-batches of a step but the first and the last.
 _ADDS_UP_ALL: Final = (0, 19)
 _RESOURCES: Final = PACKAGE_FOLDER / "resources"
-_TITLE: Final = "The DeepSpeed configuration cannot be used"
 # DeepSpeed accepts these, and the run would train, or be saved, otherwise than Rankdeck says.
 _REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
     "Rankdeck decides the learning rate, the precision, the devices, the samples and the end of each step": (
@@ -47,7 +46,7 @@ def own_text(stage: int) -> str:
 
 
 def check_text(text: str, stage: int) -> ConfigError | None:
-    """Return the error of a configuration by itself, with the line; None if it is fine."""
+    """Return the error of a configuration by itself; None if it is fine."""
     try:
         _Written(text, stage)
     except ConfigError as error:
@@ -71,7 +70,7 @@ def effective_config(
         clip_norm: The recipe's limit of gradients; None if it is not known yet.
 
     Raises:
-        ConfigError: A setting is refused or contradicts the run; names the line.
+        ConfigError: A setting is refused or contradicts the run.
     """
     stage = config.zero_stage
     written = _Written(config.deepspeed_config or own_text(stage), stage)
@@ -132,8 +131,7 @@ class _Written:
     """A configuration as it was written, checked by itself."""
 
     def __init__(self, text: str, stage: int) -> None:
-        self._text = text
-        self.values = self._parse()
+        self.values = _parsed(text)
         self._check_refused((), self.values)
         self.decide(("zero_optimization", "stage"), stage)
 
@@ -144,8 +142,7 @@ class _Written:
         if there == AUTO or (there == value and type(there) is not bool):
             section[path[-1]] = there if value is None else value  # as the run has it: 1.0 for a person's 1
         elif value is not None and there is not value:
-            raise self.wrong(
-                path,
+            raise refusal(
                 f"{_dotted(path)} is {json.dumps(there)[:80]}, and the run's is {json.dumps(value)}",
                 'Write "auto", or change the run\'s own setting.',
             )
@@ -156,7 +153,7 @@ class _Written:
         there = self._section(path).get("device", AUTO)
         if there not in (AUTO, "cpu", "none"):
             what = f"{name} to {json.dumps(there)} is not possible here (nvme needs libaio)"
-            raise self.wrong(path, what, 'Write "cpu", "none" or "auto".')
+            raise refusal(what, 'Write "cpu", "none" or "auto".')
         if wanted or there == AUTO:
             self.decide(path, "cpu" if wanted else "none")
 
@@ -166,9 +163,8 @@ class _Written:
             return
         kind = str(self._section(("optimizer", "type")).get("type", "AdamW"))
         if kind.lower() != "adamw":
-            raise self.wrong(
-                ("optimizer", "type"),
-                f"it asks for the optimizer {kind}, and the recipe brings its own (AdamW)",
+            raise refusal(
+                f"It asks for the optimizer {kind}, and the recipe brings its own (AdamW)",
                 "Leave the section optimizer out.",
             )
         for key, value in (("lr", lr), ("weight_decay", weight_decay)):
@@ -177,29 +173,15 @@ class _Written:
     def check_precision(self, precision: str) -> None:
         """Refuse a number format that the run's precision does not name: the loss is computed in it too."""
         for name in ("bf16", "fp16"):
-            path = (name, "enabled")
-            if self._section(path).get("enabled") is True and precision != name:
-                what = f"it turns {name} on, and the run's precision is {precision}"
-                raise self.wrong(path, what, f'Set the precision to {name}, or write "auto".')
-
-    def wrong(self, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
-        return refusal(self._text, path, what, next_step)
-
-    def _parse(self) -> dict[str, Any]:
-        try:
-            values = parse_json(self._text)
-        except ParseError as error:
-            place = f"line {error.line}, column {error.column}: it" if error.line is not None else "It"
-            raise self.wrong((), f"{place} cannot be read as JSON: {error.problem}", "Correct that line.") from None
-        if not isinstance(values, dict):
-            raise self.wrong((), "It is not a JSON object", 'Begin with {"zero_optimization": …}.')
-        return values
+            if self._section((name, "enabled")).get("enabled") is True and precision != name:
+                what = f"It turns {name} on, and the run's precision is {precision}"
+                raise refusal(what, f'Set the precision to {name}, or write "auto".')
 
     def _check_refused(self, path: tuple[str, ...], section: Mapping[str, Any]) -> None:
         for name, value in section.items():
             here = (*path, name)
             if name in _REASONS:
-                raise self.wrong(here, f"{_dotted(here)} cannot be used: {_REASONS[name]}", "Leave it out.")
+                raise refusal(f"{_dotted(here)} cannot be used: {_REASONS[name]}", "Leave it out.")
             if isinstance(value, Mapping):
                 self._check_refused(here, value)
 
@@ -208,34 +190,23 @@ class _Written:
         for depth, name in enumerate(path[:-1], 1):
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
-                raise self.wrong(path[:depth], f"{_dotted(path[:depth])} is a section", "Write it in braces: { … }.")
+                raise refusal(f"{_dotted(path[:depth])} is a section", "Write it in braces: { … }.")
         return section
 
 
-def refusal(text: str, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
-    """Return the error for a setting of a configuration, with its line if the text holds it.
-
-    Args:
-        text: The configuration, JSON.
-        path: The setting's sections and name, from outside in; outer ones may be left out.
-        what: The problem, without a full stop.
-        next_step: A whole sentence.
-    """
-    line = _line(text, path)
-    error = ConfigError(FIELD, f"{f'line {line}: ' if line is not None else ''}{what}.", next_step)
-    error.title = _TITLE
-    return error
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        values = parse_json(text)
+    except ParseError as error:
+        raise refusal(f"It cannot be read as JSON: {error}", "Correct that line.") from None
+    if not isinstance(values, dict):
+        raise refusal("It is not a JSON object", 'Begin with {"zero_optimization": …}.')
+    return values
 
 
-def _line(text: str, path: tuple[str, ...]) -> int | None:
-    """Return the line of a key, from 1: the first of that name after the beginning of its section."""
-    position = 0
-    for name in path:
-        found = re.compile(re.escape(json.dumps(name)) + r"\s*:").search(text, position)
-        if found is None:
-            return None
-        position = found.end()
-    return text.count("\n", 0, position) + 1 if path else None
+def refusal(what: str, next_step: str) -> ConfigError:
+    """Return the error for a setting of a configuration; `what`: the problem, without a full stop."""
+    return ConfigError(FIELD, f"{what}.", next_step, title="The DeepSpeed configuration cannot be used")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ user's alone: it holds the token with which a rank speaks to its host. Processes
 folder, those of several in the shared folder of runs.
 
 ``leader.json``   the process that starts the host, its address, and the secret that the others repeat
-``arrived-R``     process R, its device, its machine, the flags that it was given, and a nonce of its own
+``arrived-R``     process R, its device, its machine, and a nonce of its own
 ``open.json``     the run's folder, or why there is none; for the processes whose nonces it names
 ``host.json``     the run's host
 ``ask-R``         a request of the host to process R: to start its rank, to stop it

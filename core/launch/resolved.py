@@ -59,9 +59,8 @@ class ResolvedRun:
 
     def distributed(self, rank: int) -> DistributedConfig:
         """Return a rank's place among all of this machine."""
-        world = self.world_size
-        place = DistributedConfig(world, rank, rank, devices_per_node=world, backend=self.backend)
-        return place.with_settings(self.config)
+        world, timeout_s = self.world_size, self.config.collective_timeout_s
+        return DistributedConfig(world, rank, rank, devices_per_node=world, backend=self.backend, timeout_s=timeout_s)
 
     @property
     def has(self) -> frozenset[Needs]:
@@ -87,28 +86,6 @@ class ResolvedRun:
         """Whether the program, or the user's DeepSpeed settings, choose the micro-batch."""
         return self.recipe.self_contained or (
             self.choice.engine == DEEPSPEED and self.config.deepspeed_config is not None
-        )
-
-    @property
-    def decision(self) -> dict[str, str]:
-        """The decisions of this machine by name, for a comparison by the host with the check before the run."""
-        devices = ", ".join(device.uuid for device in self.devices)
-        engine, backend = self.choice.engine or "none", self.backend or "none"
-        batch = "its own" if self.recipe.self_contained else str(self.batch)
-        return {"mode": str(self.mode), "devices": devices, "engine": engine, "backend": backend, "batch": batch}
-
-    def note_on(self, checked: object) -> str:
-        """Return a sentence on differences from an earlier `decision`; empty if there are none."""
-        before = checked if isinstance(checked, dict) else {}
-        changed = [
-            f"{name} {now} instead of {before[name]}"
-            for name, now in self.decision.items()
-            if name in before and before[name] != now
-        ]
-        return (
-            f"The run's host decided otherwise than the check before the start: {'; '.join(changed)}."
-            if changed
-            else ""
         )
 
     def fitted(self) -> tuple[ResolvedRun, tuple[str, ...]]:
@@ -161,11 +138,6 @@ def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], pla
 def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> RunConfig:
     """Drop the mode that a recipe gives to several devices if there is one: the user did not choose it."""
     return applied.replace(mode=Mode.AUTO) if asked == Mode.AUTO and len(devices) == 1 else applied
-
-
-def mode_choice(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
-    """Return the mode of a config on these devices, without a recipe; raises as `core.launch.mode.choose_mode`."""
-    return choose_mode(config, devices, platform)
 
 
 def _resolved(

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from core.config.run_config import RunConfig
@@ -22,7 +22,9 @@ from core.run_folder.store import new_run_id
 from core.training_python import training_python
 
 SIGNAL_AHEAD_S: Final = 120  # so long before the time limit the run saves a checkpoint and stops
-_FOLDER: Final = "slurm"  # in the run's folder: the batch file and the job's log
+# In the run's folder.
+BATCH_FILE: Final = "slurm/job.sbatch"
+LOG: Final = "slurm/job.log"
 _LIMIT_S: Final = 30.0  # for an answer of the cluster's controller
 
 
@@ -50,33 +52,10 @@ class SlurmRequest:
                 "--slurm needs to know what each node trains on.",
                 "Give --gpus-per-node N, or --devices cpux2 for CPU devices, and a number of --nodes from 1.",
             )
-        for option in (self.partition, *self.options):
-            if not option.isprintable():
-                raise UsageError("An option for Slurm holds a line break or a control character.", "Correct it.")
-        for option in self.options:
-            if not option.startswith("-"):
-                raise UsageError(f"{option!r} is not an option of sbatch.", "Write it as here: --sbatch=--mem=64G")
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmJob:
-    """A submitted run.
-
-    Attributes:
-        number: The job's.
-        run_dir: The run's folder, which the job makes.
-        file: The batch file.
-        log: The job's output.
-    """
-
-    number: str
-    run_dir: Path
-    file: Path
-    log: Path
-
-
-def submit_run(config: RunConfig, recipe: Recipe, runs_dir: Path, asked: SlurmRequest) -> SlurmJob:
-    """Write a new run's batch file and submit it.
+def submit_run(config: RunConfig, recipe: Recipe, runs_dir: Path, asked: SlurmRequest) -> tuple[str, Path]:
+    """Write a new run's batch file and submit it; return the job's number, and the run's folder.
 
     Args:
         config: Its settings; devices are not taken from it.
@@ -94,13 +73,13 @@ def submit_run(config: RunConfig, recipe: Recipe, runs_dir: Path, asked: SlurmRe
         )
     check_size(identify(config.dataset_file, config.data_files), config.seq_len)
     run_dir = runs_dir.absolute() / new_run_id(config.recipe)
-    file, log = run_dir / _FOLDER / "job.sbatch", run_dir / _FOLDER / "job.log"
+    file = run_dir / BATCH_FILE
     with explained(f"{file.parent} could not be made"):
         file.parent.mkdir(parents=True)
     try:
         train = to_command_line(config.replace(devices=("auto",)), recipe)[2:]
-        write_atomic(file, batch_file(run_dir, log, train, asked), mode=0o755)
-        return SlurmJob(_submit(file), run_dir, file, log)
+        write_atomic(file, batch_file(run_dir, train, asked), mode=0o755)
+        return _submit(file), run_dir
     except Exception:
         file.unlink(missing_ok=True)
         file.parent.rmdir()
@@ -108,7 +87,7 @@ def submit_run(config: RunConfig, recipe: Recipe, runs_dir: Path, asked: SlurmRe
         raise
 
 
-def batch_file(run_dir: Path, log: Path, train: Sequence[str], asked: SlurmRequest) -> str:
+def batch_file(run_dir: PurePath, train: Sequence[str], asked: SlurmRequest) -> str:
     """Return a script for sbatch that starts or resumes a run; `train`: the flags of `rankdeck train`."""
     tasks = asked.gpus_per_node or asked.cpu_devices
     directives = [
@@ -117,7 +96,7 @@ def batch_file(run_dir: Path, log: Path, train: Sequence[str], asked: SlurmReque
         f"--ntasks-per-node={tasks}",
         *([f"--gres=gpu:{asked.gpus_per_node}"] if asked.gpus_per_node else []),
         *([f"--partition={asked.partition}"] if asked.partition else []),
-        f"--output={str(log).replace('%', '%%')}",  # % begins one of Slurm's patterns
+        f"--output={str(run_dir / LOG).replace('%', '%%')}",  # % begins one of Slurm's patterns
         "--open-mode=append",
         "--requeue",
         f"--signal=B:TERM@{SIGNAL_AHEAD_S}",  # to this script alone: a rank would die of it
@@ -153,36 +132,15 @@ def batch_file(run_dir: Path, log: Path, train: Sequence[str], asked: SlurmReque
     )
 
 
-def job_state(number: str) -> str:
-    """Return squeue's words for a job, such as "PENDING (Resources)"; empty if it has ended or Slurm is silent."""
-    try:
-        return _run("squeue", "--noheader", f"--job={number}", "--format=%T (%R)").stdout.strip()
-    except PreflightError:
-        return ""
-
-
 def _one_line(text: str) -> str:
     """Return the text without what would end the line: a folder's name may hold anything, and the rest would be run."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def _submit(file: Path) -> str:
-    done = _run("sbatch", "--parsable", str(file))
-    found = re.match(r"\d+", done.stdout.strip())  # "12", or "12;cluster"
-    if done.returncode == 0 and found is not None:
-        return found[0]
-    lines = [re.sub(r"^\w+: (error: )?", "", line.strip()) for line in done.stderr.splitlines() if line.strip()]
-    raise PreflightError(
-        f"sbatch says: {' '.join(lines[-2:]) or f'exit code {done.returncode}'}",
-        "Change what the job asks for. sinfo lists the partitions, their nodes and their time limits.",
-        title="Slurm has refused the job",
-    )
-
-
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command,
+        done = subprocess.run(
+            ["sbatch", "--parsable", str(file)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -193,11 +151,20 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
         )
     except FileNotFoundError:
         raise PreflightError(
-            f"There is no {command[0]} on this machine.",
+            "There is no sbatch on this machine.",
             "Submit the job on a machine of the cluster from which jobs are submitted.",
             title="Slurm is not installed here",
         ) from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PreflightError(
-            f"{command[0]} did not answer ({error}).", "Try again.", title="Slurm does not answer"
+            f"sbatch did not answer ({error}).", "Try again.", title="Slurm does not answer"
         ) from error
+    found = re.match(r"\d+", done.stdout.strip())  # "12", or "12;cluster"
+    if done.returncode == 0 and found is not None:
+        return found[0]
+    lines = [re.sub(r"^\w+: (error: )?", "", line.strip()) for line in done.stderr.splitlines() if line.strip()]
+    raise PreflightError(
+        f"sbatch says: {' '.join(lines[-2:]) or f'exit code {done.returncode}'}",
+        "Change what the job asks for. sinfo lists the partitions, their nodes and their time limits.",
+        title="Slurm has refused the job",
+    )

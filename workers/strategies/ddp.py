@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from core.config import RunConfig
-from core.config.distributed import DistributedConfig
 from core.config.run_config import EXCHANGES
 from workers.all_reduce import GradientAllReduce, choose_all_reduce
 from workers.optim.optimizer import Optimization
@@ -157,7 +156,7 @@ def _ddp_arguments(config: RunConfig) -> dict[str, Any]:
 
     torch 2.13 has renamed `broadcast_buffers` and warns of the old name in every rank, also at its default.
     """
-    asked = {"static_graph": config.static_graph, **DistributedConfig().with_settings(config).ddp_arguments}
+    asked = {name: getattr(config, name) for name in _DEFAULTS}
     arguments = {name: value for name, value in asked.items() if value != _DEFAULTS[name]}
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
     if "broadcast_buffers" in arguments and "forward_sync_buffers" in parameters:

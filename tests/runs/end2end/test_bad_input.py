@@ -111,7 +111,6 @@ NOTHING: Callable[[RunStore], object] = RunStore.stored_state
 CASES = [
     # the dataset
     Case("dataset missing", _train("--dataset-file", "none.txt"), 2, "none.txt"),
-    Case("dataset too small", _on_dataset(lambda p: p.write_text("tiny")), 2, "too small"),
     Case("dataset binary", _on_dataset(lambda p: p.write_bytes(b"\0" * 9999)), 2, "NUL"),
     Case("dataset folder without text", _on_dataset(Path.mkdir), 2, "holds no text files"),
     Case("dataset of the hub without a name", _train("--dataset-file", "hf://"), 2, "hf://owner/name"),
@@ -122,14 +121,11 @@ CASES = [
         "The columns are: day, text",
     ),
     # devices
-    Case("devices naming nothing", _train("--devices", ","), 2, "is empty"),
     Case("device that is not there", _train("--devices", "cuda:7"), 2, "cuda:7"),
     # settings
     Case("unknown recipe", _train("--recipe", "minigtp"), 2, "minigpt"),
     Case("unknown flag", _train("--stpes", "5"), 2, "--steps"),
-    Case("unknown command", lambda _: ["trian"], 2, "train"),
     Case("value out of range", _train("--steps", "0"), 2, "from 1"),
-    Case("FSDP on one device", _train("--mode", "fsdp", "--devices", "cpu:0"), 2, "only one was chosen"),
     Case(
         "DeepSpeed setting that is not for a run of Rankdeck",
         _train("--mode", "zero", "--devices", "cpux2", "--deepspeed-config", '{"scheduler": {"type": "WarmupLR"}}'),
@@ -137,20 +133,11 @@ CASES = [
         "Rankdeck decides the learning rate",
     ),
     Case("modes contradict", _train("--ddp", "--parallel-independent"), 2, "contradict"),
-    Case("option unknown", _train("--set", "n_layers=2"), 2, "n_layer"),
     Case("option that contradicts another", _train("--set", "n_head=5", "--set", "n_embd=64"), 2, "64 ÷ 5"),
     Case("AI-OS flag of another recipe", _train("--halt-max-steps", "1"), 2, "--halt-max-steps"),
-    Case(
-        "batch settings contradict",
-        _train("--batch-size", "4", "--grad-accum-steps", "2", "--global-batch-size", "9"),
-        2,
-        "micro-batch 4",
-    ),
     # config files
     Case("config missing", lambda _: ["train", "--config", "none.toml"], 2, "none.toml"),
-    Case("config bad TOML", _on_config("c.toml", "steps = = 1\n"), 2, "line 1"),
     Case("config unknown key", _on_config("c.toml", "\nstpes = 1\n"), 2, "line 2"),
-    Case("config newer", _on_config("c.toml", "rankdeck = 99\n"), 2, "format 99"),
     # the run's folder
     Case("run dir is a file", _train("--run-dir", "text.txt"), 2, "is a file"),
     Case("run dir is taken", _on_run(NOTHING, *_train("--run-dir", "RUN")(Path())), 2, "resume"),
@@ -159,12 +146,6 @@ CASES = [
     Case("resume nothing", lambda _: ["resume", "nothing"], 2, "nothing"),
     Case("resume a file that is no state", lambda _: ["resume", "text.txt"], 2, "text.txt"),
     Case("state file cut in half", _on_run(_rewrite(STATE, _half), "resume", "RUN"), 2, "checkpoint 2"),
-    Case(
-        "state file newer",
-        _on_run(_rewrite(STATE, lambda t: t.replace('"version": 2', '"version": 7')), "resume", "RUN"),
-        2,
-        "version 7",
-    ),
     Case("state.json cut in half", _on_run(_rewrite("state.json", _half), "resume", "RUN"), 2, "state.json"),
     Case("run.toml cut in half", _on_run(_rewrite("run.toml", lambda t: t[:40]), "resume", "RUN"), 2, "run.toml"),
     Case(

@@ -1,4 +1,4 @@
-"""A run under torchrun, seen by `rankdeck attach` and by the window; and a script of the user's own under torchrun."""
+"""A run under torchrun, seen by `rankdeck attach`; and a script of the user's own under torchrun."""
 
 from __future__ import annotations
 
@@ -11,21 +11,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pytestqt.qtbot import QtBot
 
 from core.run_folder.store import RunStore, list_runs
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun
 from tests.helpers.launched import Job, torchrun, train, wait
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
 
-__all__ = ["open_window"]
 pytestmark = [
-    OFFSCREEN_NOISE,
     pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform == "win32", reason="torchrun does not work on Windows (libuv)"),
 ]
 Start = Callable[..., Job]
-LIMIT_MS = 60_000
 SCRIPT = """
 import os, time
 for step in range(1, 6):
@@ -60,21 +55,6 @@ def test_attach_follows_it_and_leaves_it(start: Start, tmp_path: Path, runs_dir:
     run.stop()
     assert job.end() == 0, job.output
     assert run.end().state == STOPPED
-
-
-def test_the_window_shows_it_and_stops_it(
-    start: Start, tmp_path: Path, runs_dir: Path, open_window: OpenWindow, qtbot: QtBot
-) -> None:
-    run = long_run(tmp_path, runs_dir)
-    job = start(torchrun(2) + train(run))
-    run.wait_for_step(3)
-    rankdeck = open_window()
-    rankdeck.showing.show(run.run_dir)
-    qtbot.waitUntil(lambda: rankdeck.window.actions_.stop.isEnabled(), timeout=LIMIT_MS)
-    rankdeck.window.actions_.stop.trigger()
-    qtbot.waitUntil(lambda: not run.store.state().is_live, timeout=LIMIT_MS)
-    assert run.end().state == STOPPED
-    assert job.end() == 0, job.output
 
 
 def test_a_script_of_the_users_own_under_torchrun(start: Start, tmp_path: Path, runs_dir: Path) -> None:

@@ -141,7 +141,6 @@ def test_a_rank_that_fails_ends_the_run_and_its_processes(make_run: MakeRun, sta
         (["--num-gpus", "3"], ("--num-gpus 3 asks for 3 devices", "torchrun started 2 processes")),
         (["--mode", "single"], ("Mode single trains on one device, and 2 were chosen",)),
         (["--detach"], ("--detach is given", "torchrun started")),
-        (["--local-rank", "7"], ("--local-rank 7 is given", "LOCAL_RANK of torchrun is")),
     ],
 )
 def test_contradictions_are_refused_with_both_values(
@@ -163,14 +162,6 @@ def test_what_the_first_process_finds_wrong_ends_all(make_run: MakeRun, start: S
     assert job.end() != 0
     assert "nowhere.txt" in job.output and job.output.count("The dataset is missing") == 1
     assert meetings() == [] and not run.store.state_json.exists()
-
-
-def test_the_older_launcher_passes_the_local_rank_as_a_flag(make_run: MakeRun, start: Start) -> None:
-    run = make_run()
-    launch = [sys.executable, "-W", "ignore", "-m", "torch.distributed.launch", "--nproc-per-node=2"]
-    job = start(launch + train(run))
-    assert job.end() == 0, job.output
-    assert run.end().state == FINISHED and run.events("launch")[0]["launcher"] == "torchrun"
 
 
 def test_independent_ranks_under_torchrun(make_run: MakeRun, start: Start) -> None:

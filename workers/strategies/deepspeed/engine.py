@@ -101,7 +101,7 @@ def make_engine(
         # No MPI discovery; `device_rank`: this process sees one device only, whatever its local rank.
         deepspeed.init_distributed("nccl" if place.backend == "nccl" else "gloo", auto_mpi_discovery=False)
         if written:
-            _check_config(settings, deepspeed, written)
+            _check_config(settings, deepspeed)
         engine, *_ = deepspeed.initialize(
             args=types.SimpleNamespace(device_rank=place.device.index or 0),
             model=model,
@@ -122,7 +122,7 @@ def make_engine(
     return engine
 
 
-def _check_config(settings: Mapping[str, Any], deepspeed: Any, written: str) -> None:
+def _check_config(settings: Mapping[str, Any], deepspeed: Any) -> None:
     """Let DeepSpeed read the configuration by itself, so that its refusal is known to be about the configuration."""
     from pydantic import ValidationError  # DeepSpeed's own dependency
 
@@ -133,15 +133,13 @@ def _check_config(settings: Mapping[str, Any], deepspeed: Any, written: str) -> 
         names = tuple(str(name) for name in first["loc"])
         unknown = first["type"] == "extra_forbidden"
         what = "there is no such setting" if unknown else f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise _refused(deepspeed, written, names, f"{'.'.join(names)}: {what}") from error
+        raise _refused(deepspeed, f"{'.'.join(names)}: {what}") from error
     except Exception as error:  # assertions, whatever lies below
-        raise _refused(deepspeed, written, (), f"it: {_first_line(error)}".rstrip(".")) from error
+        raise _refused(deepspeed, f"it: {_first_line(error)}".rstrip(".")) from error
 
 
-def _refused(deepspeed: Any, written: str, names: tuple[str, ...], what: str) -> ConfigError:
+def _refused(deepspeed: Any, what: str) -> ConfigError:
     return refusal(
-        written,
-        names,
         f"DeepSpeed {deepspeed.__version__} does not accept {what}",
         "Correct or remove it. DeepSpeed's settings are described at https://www.deepspeed.ai/docs/config-json/.",
     )

@@ -145,11 +145,8 @@ def test_a_recipes_own_settings_are_listed(capsys: pytest.CaptureFixture[str]) -
         line.split()[0]: line
         for line in lines[lines.index("The recipe's own settings, set with --set SETTING=VALUE:") + 2 :]
     }
-    assert (
-        "full, lora" in rows["training"]
-        and "from 1 to 1,024" in rows["n_layer"]
-        and "true, false" in rows["allow_download"]
-    )
+    assert "one of full, lora" in rows["training"] and "from 1 to 1024" in rows["n_layer"]
+    assert "true or false" in rows["allow_download"]
     assert main(["recipes", "hf_causal_lm", "--json"]) == 0
     named = [field["name"] for field in json.loads(capsys.readouterr().out)["fields"]]
     assert list(rows) == named

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.cli.parser import parse
+from core.cli.slurm import is_submitted
 from core.errors import UsageError
 
 pytestmark = pytest.mark.windows
@@ -15,23 +16,33 @@ SEED = (
 )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_every_command_of_the_contract_is_understood() -> None:
+    for words in (
         "train --steps 5 --json",
-        "train --detach --set n_layer=2 --set n_head=2",
-        "resume some/path --steps 10 --detach",
+        "train --detach --set n_layer=2 --set n_head=2 --machine gpubox",
+        "resume some/path --steps 10 --detach --machine gpubox",
         "stop run-1 --now",
         "attach run-1 --json",
-        "runs --json",
         "show run-1 --json",
-        "devices --json",
-        "recipes --json",
-        "doctor --json",
+        "machines add gpubox me@gpubox.lan --port 2222 --json",
+        *(f"{command} --json" for command in ("runs", "devices", "recipes", "doctor", "machines")),
+    ):
+        assert parse(words.split()).command == words.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("--nodes 2", "without --slurm"),
+        ("--gpus-per-node 1", "without --slurm"),
+        ("--sbatch=--mem=1", "without --slurm"),
+        ("--slurm --machine a", "are both given"),
+        ("--slurm --run-dir a", "are both given"),
     ],
 )
-def test_every_command_of_the_contract_is_understood(words: str) -> None:
-    assert parse(words.split()).command == words.split()[0]
+def test_flags_that_contradict_slurm(words: str, cause: str) -> None:
+    with pytest.raises(UsageError, match=cause):
+        is_submitted(parse(["train", *words.split()]))
 
 
 @pytest.mark.parametrize(
@@ -43,8 +54,9 @@ def test_every_command_of_the_contract_is_understood(words: str) -> None:
         (["train", "--step", "3"], "--step", "--steps"),
         (["train", "--qqqq"], "--qqqq", "rankdeck train --help"),
         (["train", "--steps"], "expected one argument", "rankdeck train --help"),
-        (["export", "r", "--to", "foo"], "--to cannot be 'foo'.", "--to takes one of: csv, "),
+        (["export", "r", "--to", "foo"], "--to cannot be 'foo'.", "It takes one of: csv, "),
         (["export", "r", "--to", "safetensor"], "--to cannot be 'safetensor'.", "Did you mean safetensors?"),
+        (["machines", "ad"], "ACTION cannot be 'ad'", "Did you mean add?"),
         (["resume"], "PATH", "rankdeck resume --help"),
         (["stop", "a", "b"], "b", "rankdeck stop --help"),
     ],
@@ -71,14 +83,6 @@ def test_train_actv1_is_train_with_its_recipe(command: str) -> None:
     assert (found.command, found.recipe, found.model, found.halt_max_steps) == ("train", "actv1", "gpt2", "1")
 
 
-@pytest.mark.parametrize("flag", ["--local-rank=1", "--local_rank=1"])
-def test_the_flag_of_torchs_older_launcher_may_precede_the_command(flag: str) -> None:
-    for command in ("train --steps 3", "hrm-hf train-actv1 --steps 3", "resume a-run --steps 3"):
-        found = parse([flag, *command.split()])
-        assert (found.local_rank, found.steps) == (1, "3")
-    assert parse([flag, "run", "train.py", "--lr", "1"]).script_argv == ["train.py", "--lr", "1"]
-
-
 def test_underscores_are_as_good_as_dashes() -> None:
     found = parse(["train", "--batch_size", "8", "--dataset_file=a_b.txt", "--no-static_graph", "--set", "n_layer=2"])
     assert (found.batch_size, found.dataset_file, found.static_graph, found.set) == (
@@ -96,7 +100,7 @@ def test_a_flag_that_is_wrong_either_way_is_named_as_it_was_written() -> None:
 
 
 def test_a_script_keeps_its_own_words() -> None:
-    words = ["run", "--log_file", "my_log", "--no_torchrun", "--devices", "cpux2", "train.py", "--batch_size", "8"]
+    words = ["run", "--log-file", "my_log", "--no-torchrun", "--devices", "cpux2", "train.py", "--batch_size", "8"]
     found = parse(words)
     assert (found.log_file, found.no_torchrun) == ("my_log", True)
     assert found.script_argv == ["train.py", "--batch_size", "8"]

@@ -21,21 +21,16 @@ def test_every_field_says_what_it_does() -> None:
 
 
 def test_a_bad_value_raises_at_construction() -> None:
-    with pytest.raises(ConfigError) as caught:
-        RunConfig(steps=0)
-    assert caught.value.field == "steps"
+    for make in (lambda: RunConfig(steps=0), lambda: RunConfig().replace(steps=0)):
+        with pytest.raises(ConfigError) as caught:
+            make()
+        assert caught.value.field == "steps"
 
 
 @pytest.mark.parametrize("devices", [(), ("",), ("cpu:1", " ")])
 def test_devices_that_name_nothing_are_refused(devices: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match="list of devices is empty"):
         RunConfig(devices=devices)
-    assert caught.value.field == "devices"
-
-
-def test_a_change_is_checked_too() -> None:
-    with pytest.raises(ConfigError):
-        RunConfig().replace(precision="fp8")
 
 
 def test_as_dict_leaves_out_what_is_not_set() -> None:
@@ -46,9 +41,5 @@ def test_as_dict_leaves_out_what_is_not_set() -> None:
 
 
 def test_the_dataset_is_trained_once_when_no_end_is_given() -> None:
-    assert [RunConfig(steps=s, epochs=e).epoch_limit for s, e in ((None, None), (5, None), (5, 2), (None, 3))] == [
-        1,
-        None,
-        2,
-        3,
-    ]
+    ends = ((None, None), (5, None), (5, 2), (None, 3))
+    assert [RunConfig(steps=s, epochs=e).epoch_limit for s, e in ends] == [1, None, 2, 3]

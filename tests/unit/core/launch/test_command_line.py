@@ -72,17 +72,6 @@ def test_the_contracts_example_flags() -> None:
     assert (request.run_dir, request.runs_dir) == (Path.cwd() / "r", Path.cwd() / "rs")
 
 
-def test_the_seed_documents_command_is_understood() -> None:
-    request = _request(
-        *shlex.split(
-            '--parallel-independent --cuda-ids "0,1" --model gpt2 --dataset-file training_data/test.txt --steps 200 '
-            "--batch-size 4 --dataset-chunk-size 4000 --zero-stage none --world-size 2 --log-file metrics.jsonl"
-        )
-    )
-    assert (request.config.mode, request.config.devices) == ("independent", ("cuda:0", "cuda:1"))
-    assert request.config.model == "gpt2"
-
-
 def test_world_size_is_kept_for_when_the_devices_are_known() -> None:
     assert _request("--world-size", "2").count == DeviceCount(2)
 
@@ -138,11 +127,6 @@ def test_what_a_flag_or_a_file_names_is_known_even_as_the_default(tmp_path: Path
     assert _request("--config", str(path), "--seq-len", str(RunConfig().seq_len)).named == {"steps", "seq_len"}
 
 
-def test_epochs_instead_of_the_recipes_steps() -> None:
-    config = _request("--epochs", "2").config
-    assert (config.steps, config.epochs) == (None, 2)
-
-
 @pytest.mark.parametrize(
     ("words", "field"),
     [
@@ -165,13 +149,7 @@ def test_a_wrong_flag_names_its_field(words: list[str], field: str) -> None:
     "changes",
     [
         {},
-        {"devices": ("cpux2",), "mode": "ddp", "steps": 10},
         {"epochs": 2, "steps": None},
-        {"epochs": 2, "steps": 300},
-        {"steps": None},
-        {"global_batch_size": 64, "batch_size": None},
-        {"batch_size": None},
-        {"eval_every": None, "checkpoint_every_s": None, "strict": True},
         {"dataset_file": str(Path("a b's.txt").absolute()), "log_file": str(Path("x=y").absolute())},
         {"lr": 1 / 3, "seed": 2**63 - 1, "precision": "bf16"},
         {"options": {"n_layer": 2}},

@@ -12,7 +12,7 @@ from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.layers import normalise, with_absolute_paths
 from core.errors import ConfigError
-from core.launch.deepspeed import check_run, check_text, effective_config, own_text, refusal
+from core.launch.deepspeed import check_run, check_text, effective_config, own_text
 from core.launch.deepspeed import without_open_values as final
 
 BATCH = Batch(4, 2, 3, 24)
@@ -53,24 +53,22 @@ def test_a_persons_own_is_used_and_completed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("text", "words"),
     [
-        ('{"zero_optimization": {\n"stage": 3}}', 2, "stage is 3, and the run's is 2"),
-        ('{"zero_optimization": 2}', 1, "is a section"),
-        ('{\n"scheduler": {}}', 2, "learning rate"),
-        ('{"bf16": {"bf16_optimizer_states": true}}', 1, "hold fp32 weights"),
-        ('{\n\n"bf16": {,}}', 3, "line 3, column 10: it cannot be read as JSON"),
-        ("[]", None, "not a JSON object"),
-        ("[" * 100_000, None, "nested"),
+        ('{"zero_optimization": {"stage": 3}}', "zero_optimization.stage is 3, and the run's is 2"),
+        ('{"zero_optimization": 2}', "is a section"),
+        ('{"scheduler": {}}', "learning rate"),
+        ('{"bf16": {"bf16_optimizer_states": true}}', "hold fp32 weights"),
+        ('{\n\n"bf16": {,}}', "line 3, column 10"),
+        ("[]", "not a JSON object"),
+        ("[" * 100_000, "nested"),
     ],
 )
-def test_one_clear_message_with_the_line(text: str, line: int | None, words: str) -> None:
+def test_what_cannot_be_used_by_itself_is_said(text: str, words: str) -> None:
     error = check_text(text, 2)
     assert isinstance(error, ConfigError)
     assert error.field == "deepspeed_config"
-    assert words in f"{error.cause} {error.next_step}"
-    assert error.cause.startswith((f"line {line}: ", f"line {line}, column ")) == (line is not None)
-    assert error.cause.count("line ") == (line is not None)  # named once
+    assert words in error.cause
 
 
 @pytest.mark.parametrize(
@@ -132,12 +130,6 @@ def test_what_rankdeck_does_not_know_is_left_to_deepspeed() -> None:
     text = '{"zero_optimization": {"stage": 2, "new_in_2027": true, "reduce_bucket_size": 2.5}}'
     check_run(config(2, text), BATCH, on_cpu=True, version="0.19.8")
     assert effective_config(config(2, text))["zero_optimization"]["new_in_2027"] is True
-
-
-def test_a_refusal_of_deepspeed_names_the_line() -> None:
-    error = refusal('{"zero_optimization": {\n"overlap_com": 1}}', ("overlap_com",), "there is no such setting", "Go.")
-    assert (error.field, error.cause) == ("deepspeed_config", "line 2: there is no such setting.")
-    assert refusal("{}", (), "it is empty", "Go.").cause == "it is empty."
 
 
 def test_a_flag_takes_a_file_and_the_run_its_text(tmp_path: Path) -> None:

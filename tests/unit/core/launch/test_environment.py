@@ -52,6 +52,7 @@ def test_a_rank_knows_its_place_and_sees_its_card_only() -> None:
 )
 def test_ranks_talk_over_loopback(platform: Platform, backend: str, names: set[str]) -> None:
     env = of_rank(place(0, backend), CARDS, platform)
+    assert {env[name] for name in names if name.endswith("IFNAME")} <= {"lo"}
     assert env.keys() & {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} == names
     assert env["MASTER_ADDR"] == "127.0.0.1"
 
@@ -62,8 +63,9 @@ def test_ranks_talk_over_loopback(platform: Platform, backend: str, names: set[s
 )
 def test_cpu_ranks_under_linux_keep_their_memory(platform: Platform, device: Device, kept: bool, card: str) -> None:
     env = of_rank(DistributedConfig(), [device], platform)
-    assert ("MALLOC_TRIM_THRESHOLD_" in env) is kept
+    assert ("MALLOC_TRIM_THRESHOLD_" in env) is kept is ("THP_MEM_ALLOC_ENABLE" in env)
     assert env["CUDA_VISIBLE_DEVICES"] == card
+    assert "MALLOC_TRIM_THRESHOLD_" not in of_script(DistributedConfig(), [device], platform, together=False)
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(1, 6), (2, 3), (4, 1), (12, 1)])
