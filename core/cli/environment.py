@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from core.cli.follow import INTERRUPTED_TWICE
@@ -156,17 +156,7 @@ def _use(chosen: Environment) -> str:
 
 
 def _values(one: Environment) -> dict[str, object]:
-    record = one.record
-    return {
-        "name": one.name,
-        "folder": str(one.folder),
-        "state": record.state,
-        "chosen": one.is_chosen,
-        "python": record.python,
-        "torch": record.torch,
-        "extras": list(record.extras),
-        "created": record.created,
-    }
+    return {"name": one.name, "folder": str(one.folder), "chosen": one.is_chosen, **asdict(one.record)}
 
 
 def _named(arguments: argparse.Namespace, parents: Sequence[Path]) -> Environment:

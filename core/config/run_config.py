@@ -86,10 +86,6 @@ class RunConfig:
         choices=EXCHANGES, former=("bf16", "fp16", "powersgd"), modes=(Mode.DDP,), needs=Needs.DDP,
         changes="how", effect="Affects only what is sent from here on.", group="Distribution",
     )
-    static_graph: bool = setting(
-        False, "Static graph", "DDP: every step uses the same parameters in the same order. Saves a little time.",
-        modes=(Mode.DDP,), needs=Needs.DDP, changes="how", group="Distribution",
-    )
     find_unused_parameters: bool = setting(
         False, "Unused parameters",
         "DDP: look in every step for parameters that the loss does not depend on. Needed for models that skip "

@@ -316,8 +316,6 @@ def settings_without_effect(run: ResolvedRun) -> tuple[str, ...]:
             continue
         where = spec.needs or f"in {' and '.join(spec.modes)} mode{'s' if len(spec.modes) > 1 else ''} only"
         notes.append(f"{spec.name} has an effect {where}. {spec.instead}".rstrip())
-    if Needs.DDP in there and config.static_graph and config.find_unused_parameters:
-        notes.append("static_graph finds unused parameters in the first step, so find_unused_parameters adds nothing.")
     return tuple(notes)
 
 

@@ -82,7 +82,7 @@ class Steps:
 
         They have one micro-batch, unless whole ones are made: DeepSpeed counts micro-batches itself.
         """
-        for _ in range(self._passes.replica.passes_to_settle + 1):
+        for _ in range(2):
             if self._whole:
                 self.step()
                 continue

@@ -22,7 +22,6 @@ from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
 
 _DEFAULTS: Final = {
-    "static_graph": False,
     "find_unused_parameters": False,
     "broadcast_buffers": True,
     "gradient_as_bucket_view": False,
@@ -123,8 +122,6 @@ class DdpReplica(Replica):
         sampled: Any = self._wrapped
         sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
         self._sends_buffers = config.broadcast_buffers and any(True for _ in self.model.buffers())
-        if config.static_graph:
-            self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
         """Gradients are all-reduced in the last micro-batch only, and buffers sent before its forward pass."""

@@ -47,11 +47,9 @@ class Replica:
         module: Called in training; may wrap `model`.
         evaluated: Called in evaluation and sampling.
         in_collective: Other ranks wait for this one's rest of the step, so it can leave nothing out.
-        passes_to_settle: After this many passes the order in which gradients are all-reduced is the final one.
     """
 
     in_collective = False
-    passes_to_settle = 1
 
     def __init__(
         self,

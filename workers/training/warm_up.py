@@ -21,9 +21,9 @@ class WarmUp:
         self._replica = setup.replica
 
     def run(self) -> None:
-        """A forward and backward pass, or two, without side effects but for DDP's final order of buckets.
+        """A forward and backward pass without side effects but for DDP's final order of buckets.
 
-        DDP rebuilds its buckets after its first passes. A resumed run has these where the run it continues had none;
+        DDP rebuilds its buckets after its first pass. A resumed run has these where the run it continues had none;
         with more than two ranks gloo would then add the same numbers in another order. A lack of memory and broken
         connections also show here. A model is compiled here, too, for whole micro-batches.
         """
@@ -32,8 +32,7 @@ class WarmUp:
         if compiles:
             setup.session.phase(COMPILING)
         with self.without_trace():
-            for _ in range(self._replica.passes_to_settle):
-                self._pass(setup.batches.micro_batch if compiles else 1)
+            self._pass(setup.batches.micro_batch if compiles else 1)
 
     def pass_alone(self) -> None:
         with self._replica.micro_batch(last=False):

@@ -160,8 +160,7 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     def shown() -> set[str]:
         return {name for name in OF_MODE if panel.form.rows[name].editor.isVisible()}
 
-    of_ddp = {"gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"}
-    of_ddp.add("gradient_as_bucket_view")
+    of_ddp = {"gradient_exchange", "find_unused_parameters", "broadcast_buffers", "gradient_as_bucket_view", "balance"}
     assert shown() == of_ddp
     panel.mode.radios["independent"].click()
     assert shown() == set()

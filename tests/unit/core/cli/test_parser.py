@@ -84,8 +84,8 @@ def test_train_actv1_is_train_with_its_recipe(command: str) -> None:
 
 
 def test_underscores_are_as_good_as_dashes() -> None:
-    found = parse(["train", "--batch_size", "8", "--dataset_file=a_b.txt", "--no-static_graph", "--set", "n_layer=2"])
-    assert (found.batch_size, found.dataset_file, found.static_graph, found.set) == (
+    found = parse(["train", "--batch_size", "8", "--dataset_file=a_b.txt", "--no-torch_compile", "--set", "n_layer=2"])
+    assert (found.batch_size, found.dataset_file, found.torch_compile, found.set) == (
         "8",
         "a_b.txt",
         False,

@@ -84,7 +84,6 @@ def test_a_scripts_own_hash_seed_stays() -> None:
     [
         ({"find_unused_parameters": True, "mode": "fsdp"}, GPUS, "find_unused_parameters has an effect in mode ddp"),
         ({"broadcast_buffers": False, "mode": "independent"}, GPUS, "broadcast_buffers has an effect in mode ddp"),
-        ({"static_graph": True, "find_unused_parameters": True}, GPUS, "static_graph finds unused parameters"),
         ({"backend": "gloo", "mode": "independent"}, GPUS, "backend has an effect only where devices exchange tensors"),
         ({"torch_compile": True}, SLOTS, "torch_compile has an effect under Linux with a C++ compiler"),
         ({"cudnn_benchmark": True}, SLOTS, "cudnn_benchmark has an effect on GPUs only"),
