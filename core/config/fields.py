@@ -37,8 +37,6 @@ class Needs(StrEnum):
 
     DDP = "in mode ddp and with PyTorch's own ZeRO stage 1 only"
     EXCHANGE = "only where devices exchange tensors, which they don't in this run"
-    GPU = "on GPUs only"
-    GPU_ON_LINUX = "on GPUs under Linux only"
     COMPILER = "under Linux with a C++ compiler and not with DeepSpeed"
 
 

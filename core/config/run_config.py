@@ -263,18 +263,6 @@ class RunConfig:
         "faster; results may differ in the last bits.",
         needs=Needs.COMPILER, changes="how",
     )
-    cudnn_benchmark: bool = setting(
-        False, "cuDNN benchmark",
-        "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of a fixed size, but a "
-        "resumed run may then differ in the last bits.",
-        needs=Needs.GPU, changes="how",
-    )
-    expandable_segments: bool = setting(
-        False, "Expandable segments",
-        "GPUs under Linux: let PyTorch's memory segments grow. Helps if memory runs out although much is reserved "
-        "and unused; some virtual GPUs do not support it.",
-        needs=Needs.GPU_ON_LINUX, changes="how",
-    )
     env: Mapping[str, str] = setting(
         {}, "Environment variables",
         "Environment variables for every process of the run, one NAME=VALUE a line, for example NCCL_DEBUG=INFO. "

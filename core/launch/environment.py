@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -52,7 +51,7 @@ def hash_seed(config: RunConfig) -> str:
     return str(config.seed % (1 << 32))
 
 
-def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, own_program: bool) -> dict[str, str]:
+def defaults_of_rank(config: RunConfig, device: Device, *, own_program: bool) -> dict[str, str]:
     """Return variables for a rank whose user has not set them."""
     env = {} if own_program else {"PYTHONHASHSEED": hash_seed(config)}
     if own_program and device.kind == "cpu":
@@ -61,16 +60,7 @@ def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, o
         env["OMP_WAIT_POLICY"] = "PASSIVE"
     if device.is_amd:
         env |= AMD_DEFAULTS
-    if config.expandable_segments and platform.name == "linux" and device.kind == "cuda":
-        env[_allocator_variable(platform.torch_version)] = "expandable_segments:True"
     return env
-
-
-def _allocator_variable(torch_version: str | None) -> str:
-    # torch 2.13 reads the new name; 2.9 reads this setting from the old one only (pytorch/pytorch#183387).
-    found = re.match(r"(\d+)\.(\d+)", torch_version or "")
-    old = found is None or (int(found[1]), int(found[2])) < (2, 13)
-    return "PYTORCH_CUDA_ALLOC_CONF" if old else "PYTORCH_ALLOC_CONF"
 
 
 def of_script(

@@ -131,7 +131,7 @@ def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...], *, s
         return {**of_rank(place, devices, platform, shards=shards), **seeded, **context, **config.env}
 
     def default(device: Device) -> dict[str, str]:
-        return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
+        return defaults_of_rank(config, device, own_program=not recipe.self_contained)
 
     return _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
 

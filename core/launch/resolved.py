@@ -64,12 +64,9 @@ class ResolvedRun:
 
     @property
     def has(self) -> frozenset[Needs]:
-        on_gpu = any(device.kind == "cuda" for device in self.devices)
         found = {
             Needs.DDP: self.mode.reduces_gradients(self.config.zero_stage, by_torch=self.choice.engine == TORCH),
             Needs.EXCHANGE: bool(self.backend),
-            Needs.GPU: on_gpu,
-            Needs.GPU_ON_LINUX: on_gpu and self.platform.name == "linux",
             Needs.COMPILER: self.platform.name == "linux"
             and self.platform.cxx is not None
             and not self.recipe.self_contained

@@ -114,7 +114,7 @@ class Measuring:
         from workers.measure.trial import Trial, make_trial
 
         config = self._config(asked)
-        set_up_gpu(self._context, config)
+        set_up_gpu(self._context)
         config = config.replace(zero_engine=asked["engine"] or config.zero_engine, torch_compile=asked["compiles"])
         place = rank_place(self._context, backend=asked["backend"], rendezvous=asked["rendezvous"])
         group = Mode.read(asked["mode"]).group_size(self._context.world_size)

@@ -89,7 +89,7 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     from workers.strategies import make_strategy
     from workers.training.session import Session
 
-    set_up_gpu(context, config)
+    set_up_gpu(context)
     place = rank_place(context)
     config = config.replace(zero_engine=context.engine or config.zero_engine, torch_compile=context.compiles)
     group = Mode.read(context.mode).group_size(context.world_size)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from core.config import RunConfig
 from core.config.distributed import DistributedConfig
 from core.protocol.rank_context import RankContext
 
@@ -26,7 +25,7 @@ def set_up_torch() -> None:
         torch.set_num_threads(int(threads))
 
 
-def set_up_gpu(context: RankContext, config: RunConfig) -> None:
+def set_up_gpu(context: RankContext) -> None:
     if context.on_cpu:
         return
     import torch
@@ -34,7 +33,6 @@ def set_up_gpu(context: RankContext, config: RunConfig) -> None:
     torch.cuda.set_device(torch.device(context.device))
     torch.set_float32_matmul_precision("high")  # TF32 for what stays fp32
     torch.backends.cudnn.allow_tf32 = True
-    torch.backends.cudnn.benchmark = config.cudnn_benchmark
 
 
 def rank_place(context: RankContext, **changes: Any) -> RankPlace:

@@ -86,8 +86,6 @@ def test_a_scripts_own_hash_seed_stays() -> None:
         ({"broadcast_buffers": False, "mode": "independent"}, GPUS, "broadcast_buffers has an effect in mode ddp"),
         ({"backend": "gloo", "mode": "independent"}, GPUS, "backend has an effect only where devices exchange tensors"),
         ({"torch_compile": True}, SLOTS, "torch_compile has an effect under Linux with a C++ compiler"),
-        ({"cudnn_benchmark": True}, SLOTS, "cudnn_benchmark has an effect on GPUs only"),
-        ({"expandable_segments": True}, SLOTS, "expandable_segments has an effect on GPUs under Linux"),
     ],
 )
 def test_what_does_nothing_here_is_noted(settings: dict[str, Any], devices: list[Device], words: str) -> None:
@@ -149,13 +147,13 @@ def test_each_setting_names_another_one_that_there_is() -> None:
 
 def test_settings_that_work_are_not_noted() -> None:
     settings = {"find_unused_parameters": True, "broadcast_buffers": False, "backend": "gloo", "balance": "measured"}
-    config = RunConfig(mode="ddp", cudnn_benchmark=True, expandable_segments=True, **settings)
+    config = RunConfig(mode="ddp", **settings)
     assert settings_without_effect(resolve_on(config, RECIPE, GPUS, LINUX)) == ()
 
 
 def test_all_of_them_may_change_on_resume_and_values_of_variables_stay_out_of_the_plan(tmp_path: Path) -> None:
     names = {"find_unused_parameters", "broadcast_buffers", "backend", "collective_timeout_s"}
-    assert names | {"cudnn_benchmark", "expandable_segments", "env"} <= set(CHANGEABLE)
+    assert names | {"torch_compile", "env"} <= set(CHANGEABLE)
     text = tmp_path / "text.txt"
     text.write_text("some words\n" * 5000, encoding="utf-8", newline="\n")
     values = {**recipe_defaults(get_recipe("minigpt")), "dataset_file": str(text), "devices": ("cpu:0",)}
