@@ -122,13 +122,7 @@ OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 def test_flags_in_the_text_exist() -> None:
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= {
-        "--local-rank",
-        "--max-restarts",
-        "--nnodes",
-        "--ntasks",
-        "--signal",
-    }  # of torchrun, its older form, and Slurm
+    known |= {"--max-restarts", "--nnodes", "--ntasks", "--signal"}  # of torchrun and Slurm
     known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     known |= OF_MACHINES | OF_SLURM
     wrong = []

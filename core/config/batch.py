@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,14 +55,12 @@ def resolve_batch(config: RunConfig, ranks: int, *, keep_global: bool = False) -
         ConfigError: The three contradict each other, or two of them leave no whole number for the third.
     """
     micro, accumulation, wanted = config.batch_size, config.grad_accum_steps, config.global_batch_size
-    attempts = [(micro, accumulation), (micro, None), (None, None)] if keep_global else [(micro, accumulation)]
-    for number, attempt in enumerate(attempts, 1):
-        try:
-            return _resolved(*attempt, wanted, ranks)
-        except ConfigError:
-            if number == len(attempts):
-                raise
-    raise AssertionError
+    if not keep_global:
+        return _resolved(micro, accumulation, wanted, ranks)
+    for kept in (accumulation, None):
+        with contextlib.suppress(ConfigError):
+            return _resolved(micro, kept, wanted, ranks)
+    return _resolved(None, None, wanted, ranks)
 
 
 def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, ranks: int) -> Batch:

@@ -176,20 +176,22 @@ class FieldSpec:
         """The allowed values as text: "a whole number from 1 to 64"."""
         if self.type == "choice":
             return "one of " + ", ".join(self.choices)
-        if self.type == "bool":
-            return "true or false"
-        if self.type == "path":
-            return "a file or a folder"
-        if self.type == "str":
-            return "some text"
-        if self.type == "variables":
-            return "NAME=VALUE, one a line"
-        kind = "a whole number" if self.type == "int" else "a number"
+        kind = _KINDS[self.type]
         if self.minimum is not None and self.maximum is not None:
             return f"{kind} from {_plain(self.minimum)} to {_plain(self.maximum)}"
         if self.minimum is not None:
             return f"{kind} of at least {_plain(self.minimum)}"
         return f"{kind} of at most {_plain(self.maximum)}" if self.maximum is not None else kind
+
+
+_KINDS: Final[Mapping[str, str]] = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "path": "a file or a folder",
+    "str": "some text",
+    "variables": "NAME=VALUE, one a line",
+}
 
 
 def matches(text: str, wanted: str) -> bool:

@@ -40,7 +40,7 @@ ALIASES: Final[Mapping[str, str]] = {
 _FORMER_KEYS: Final = (
     "keep_micro_batch", "max_kwh", "merge_every_chunks", "work_stealing",
     "nodes", "nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s",
-    "static_graph", "cudnn_benchmark", "expandable_segments",
+    "static_graph", "cudnn_benchmark", "expandable_segments", "outer_lr", "outer_momentum",
 )  # fmt: skip
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")

@@ -128,14 +128,6 @@ class RunConfig:
         "average: the mean of the weights (short intervals). diloco: an outer optimizer (long intervals).",
         choices=SYNC_METHODS, modes=APART, when=("sync_every", "*"), changes="how", group="Distribution",
     )
-    outer_lr: float | None = setting(
-        None, "Outer learning rate", "DiLoCo: learning rate of the outer optimizer. Empty: chosen by the interval.",
-        limits=(0.0, 10.0), modes=APART, when=("sync_every", "*"), changes="how", group="Distribution",
-    )
-    outer_momentum: float | None = setting(
-        None, "Outer momentum", "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
-        limits=(0.0, 0.999), modes=APART, when=("sync_every", "*"), changes="how", group="Distribution",
-    )
     devices: tuple[str, ...] = ("auto",)
     steps: int | None = setting(
         None, "Steps", "Optimizer steps to train. Empty: set by epochs.", limits=(1, 10**12), common=True,
@@ -333,11 +325,8 @@ class RunConfig:
         return {**values, "devices": list(self.devices), "env": dict(self.env)}, dict(sorted(self.options.items()))
 
     def as_dict(self) -> dict[str, Any]:
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        values["mode"] = self.mode.value
-        values["devices"] = list(self.devices)
-        values["options"] = dict(self.options)
-        values["env"] = dict(self.env)
+        values, options = self.sorted_values()
+        values |= {"mode": self.mode.value, "options": options}
         return {name: value for name, value in values.items() if value is not None}
 
 

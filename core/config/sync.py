@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.config.run_config import RunConfig
-from core.errors import ConfigError
 
 AVERAGE: Final = "average"
 DILOCO: Final = "diloco"
@@ -50,23 +49,10 @@ class Synchronisation:
 
 
 def resolve_synchronisation(config: RunConfig) -> Synchronisation | None:
-    """Decide how independent ranks synchronise; None when they never do. Raises `ConfigError`."""
+    """Decide how independent ranks synchronise; None when they never do."""
     every = config.sync_every
     if every is None:
         return None
-    outer = config.outer_lr is not None or config.outer_momentum is not None
-    if config.sync_method == AVERAGE and outer:
-        raise ConfigError(
-            "outer_lr" if config.outer_lr is not None else "outer_momentum",
-            "Averaging has no outer optimizer, but one of its settings was given.",
-            "Choose the method diloco, or leave out outer_lr and outer_momentum.",
-        )
-    if config.sync_method == AVERAGE or (config.sync_method == "auto" and every < DILOCO_FROM and not outer):
+    if config.sync_method == AVERAGE or (config.sync_method == "auto" and every < DILOCO_FROM):
         return Synchronisation(every, AVERAGE, 1.0, 0.0)
-    lr, momentum = config.outer_lr, config.outer_momentum
-    if lr == 0:
-        raise ConfigError(
-            "outer_lr", "With an outer learning rate of 0, the model would not learn.", "Give a value up to 1."
-        )
-    own = OUTER_SHORT if every < LONG_FROM else OUTER_LONG
-    return Synchronisation(every, DILOCO, own[0] if lr is None else lr, own[1] if momentum is None else momentum)
+    return Synchronisation(every, DILOCO, *(OUTER_SHORT if every < LONG_FROM else OUTER_LONG))

@@ -252,12 +252,12 @@ def test_a_recipe_that_takes_a_model_has_it_among_the_common_fields() -> None:
 
 
 def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
-    texts = {**default_texts(RECIPE), "balance": "measured", "outer_lr": "0.5"}
+    texts = {**default_texts(RECIPE), "balance": "measured", "sync_method": "diloco"}
     stage = {"zero_stage": "2", "sync_every": "10"}
-    for mode, kept in (("ddp", {"balance"}), ("independent", {"outer_lr"}), ("zero", {"balance"})):
+    for mode, kept in (("ddp", {"balance"}), ("independent", {"sync_method"}), ("zero", {"balance"})):
         config = check_draft(Draft(mode=mode, mode_fields=stage, fields=texts), RECIPE, SLOTS, LINUX).config
         assert config is not None
-        found = {name for name in ("balance", "outer_lr") if getattr(config, name) != FIELD_BY_NAME[name].default}
+        found = {name for name in ("balance", "sync_method") if getattr(config, name) != FIELD_BY_NAME[name].default}
         assert found == kept
     alone = check_draft(Draft(mode="zero", mode_fields=stage, fields=texts), RECIPE, SLOTS[:1], LINUX)
     assert alone.command == "rankdeck train --devices cpu:0"

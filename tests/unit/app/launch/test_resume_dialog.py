@@ -144,9 +144,7 @@ def test_the_mode_of_new_run_can_be_chosen_and_the_plan_follows(place: Path, run
 
 def test_how_and_how_often_ranks_meet_comes_from_new_run_too(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, mode="independent")
-    draft = Draft(
-        mode="independent", mode_fields={"sync_every": "50"}, fields={"sync_method": "diloco", "outer_lr": "0.5"}
-    )
+    draft = Draft(mode="independent", mode_fields={"sync_every": "50"}, fields={"sync_method": "diloco"})
     dialog = opened(runs_dir, qtbot, mode_changes(draft), TrainingPlace("", (), ["cpu:2"]))
     dialog.choose(str(store.dir))
     pick(dialog.form.mode, 1)
@@ -154,7 +152,7 @@ def test_how_and_how_often_ranks_meet_comes_from_new_run_too(place: Path, runs_d
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
     config = asked.args[0].config
-    assert (config.sync_every, config.sync_method, config.outer_lr, config.outer_momentum) == (50, "diloco", 0.5, None)
+    assert (config.sync_every, config.sync_method) == (50, "diloco")
     ddp = mode_changes(Draft(mode="ddp", fields={"balance": "measured", "sync_method": "diloco"}))
     assert (ddp["balance"], ddp["gradient_exchange"]) == ("measured", "auto") and "sync_method" not in ddp
 

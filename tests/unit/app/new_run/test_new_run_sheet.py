@@ -165,7 +165,7 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     panel.mode.radios["independent"].click()
     assert shown() == set()
     panel.mode.sync_interval.slider.setValue(3)
-    assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
+    assert shown() == {"sync_method"}
     panel.mode.set_options(ModeOptions(Mode.DDP, 1))
     assert shown() == set()
 

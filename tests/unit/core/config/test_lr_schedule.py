@@ -62,17 +62,6 @@ def test_the_rate_continues_and_ends_at_the_end(ends: int, asked: tuple[int | No
     assert again == after, "what was changed once is not changed by a further resume"
 
 
-def test_it_can_be_changed_again_and_again() -> None:
-    schedule = Schedule.new(100, ASKED)
-    last = None
-    for step, ends in ((30, 70), (50, 90), (80, 82), (81, 400), (400, 400)):
-        schedule = schedule.resumed(Schedule.new(ends, ASKED), step, curve)
-        rate = schedule.share(step, curve)
-        assert last is None or rate <= last + 1e-12
-        last = rate
-    assert last == pytest.approx(FLOOR)
-
-
 def test_a_finished_run_stays_at_its_last_rate() -> None:
     schedule = Schedule.new(40, (40, None))
     for done, ends in ((40, 80), (80, 200), (200, 210)):

@@ -11,7 +11,6 @@ from core.config.config_file import to_toml
 from core.config.layers import load_config
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
-from core.errors import ConfigError
 from core.launch.resolved import resolve, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
@@ -39,16 +38,6 @@ def test_a_config_comes_to_ranks_replica_groups_and_a_batch(mode: str, groups: i
     assert (run.world_size, run.replica_groups, str(run.batch)) == (4, groups, batch)
     assert run.mode is not Mode.AUTO
     assert run.steps_per_epoch(1600) == 100
-
-
-def test_devices_that_are_chosen_already_are_taken_as_they_are() -> None:
-    run = resolve_on(_config(), get_recipe("minigpt"), SLOTS[1:3], LINUX)
-    assert [device.uuid for device in run.devices] == ["cpu:1", "cpu:2"]
-
-
-def test_a_batch_that_does_not_fit_the_ranks_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot be divided evenly"):
-        resolve(_config(devices=("cpux4",), global_batch_size=6), get_recipe("minigpt"), SLOTS, LINUX)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
