@@ -9,11 +9,9 @@ from typing import Any, Final
 from PySide6.QtCore import QByteArray, QSettings
 
 ORGANISATION: Final = "Rankdeck"
-# Switches: news of runs outside the window, an icon in the tray, and no sleep while a run trains, which is kept for the
-# command line too (core.machine.keep_awake).
+# Switches: news of runs outside the window, and an icon in the tray.
 NOTIFICATIONS: Final = "notifications"
 TRAY_ICON: Final = "tray_icon"
-KEEP_AWAKE: Final = "keep_awake"
 
 
 def user_settings() -> Settings:

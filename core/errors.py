@@ -12,11 +12,6 @@ _ENDS: Final = (".", "!", "?", ":", "…")
 _CLOSING: Final = "”\"'’)»"
 
 
-def with_option(next_step: str, option: str) -> str:
-    """Append the option for the command line: "Choose another folder: --run-dir PATH"."""
-    return f"{next_step.rstrip('.')}: {option}" if option else next_step
-
-
 def full_stop(text: str) -> str:
     """End a sentence with its stop, which texts of libraries and scripts often lack."""
     text = text.strip()
@@ -42,7 +37,7 @@ class RankdeckError(Exception):
         option: The command-line option that does the next step. The window has a field for it and leaves it out.
 
     Attributes:
-        next_step: For the command line, `option` included.
+        next_step: For the command line, `option` included: "Choose another folder: --run-dir PATH".
         window_step: For the window, without it.
     """
 
@@ -53,7 +48,7 @@ class RankdeckError(Exception):
         super().__init__(cause)
         self.cause = cause
         self.window_step = next_step
-        self.next_step = with_option(next_step, option)
+        self.next_step = f"{next_step.rstrip('.')}: {option}" if option else next_step
         if title is not None:
             self.title = title
 

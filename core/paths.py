@@ -69,16 +69,12 @@ def runs_dir_of_environment() -> Path | None:
 
 def default_runs_dir() -> Path:
     """The folder of runs: `RANKDECK_HOME`, else the chosen one, else one of the user's own."""
-    return runs_dir_of_environment() or _chosen_runs_dir() or data_folder() / "runs"
+    return runs_dir_of_environment() or read_folder(runs_dir_file()) or data_folder() / "runs"
 
 
 def runs_dir_file() -> Path:
     """The file with the path of the folder of runs that was chosen in Settings."""
     return data_folder() / "runs-folder.txt"
-
-
-def _chosen_runs_dir() -> Path | None:
-    return read_folder(runs_dir_file())
 
 
 def read_folder(file: Path) -> Path | None:

@@ -1,12 +1,17 @@
-"""`find_program`: a program of the system, never one that lies in the current folder."""
+"""Programs that Rankdeck starts: never one that lies in the current folder, and no console window."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Final
 
+# For `creationflags`; 0 on other systems. The program gets a console of its own that is never shown, and so do the
+# programs that it starts in turn. Not DETACHED_PROCESS, which leaves it without one: each console program below it
+# would then open a visible window. Qt's QProcess does the same by itself in a program that has no console.
+NO_WINDOW: Final[int] = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
 
 

@@ -142,8 +142,7 @@ def _install_deepspeed(
 def _install_torch(pip: Pip, constraints: Path, wheels: Path | None, progress: ProgressLine) -> None:
     """Try the places that may have the right build, best first."""
     version = pinned_torch_version(constraints.read_text(encoding="utf-8"))
-    # A checkout's tests need no ROCm; `rankdeck environment make` chooses it for AMD GPUs.
-    build = choose_build(read_driver() if has_nvidia_driver(sys.platform) else None, has_amd=False)
+    build = choose_build(read_driver() if has_nvidia_driver(sys.platform) else None)
     progress.say(" ".join(part for part in (f"{build.title}:", build.reason, build.advice) if part))
     sources = torch_sources(sys.platform, version, build.tag, os.environ.get(ENV_TORCH_INDEX) or None)
     failure: PipError | None = None

@@ -78,7 +78,7 @@ def loaded_by(modules: list[str], unwanted: list[str]) -> list[str]:
 
 @pytest.mark.windows
 def test_core_needs_no_qt_torch_or_numpy() -> None:
-    other_platform = (".posix", "processes.launcher") if os.name == "nt" else (".windows",)
+    other_platform = (".posix", "processes.launcher") if os.name == "nt" else (".windows", ".pdh")
     modules = [name for name in modules_below("core") if not name.endswith(other_platform)]
     assert len(modules) > 20
     assert loaded_by(modules, ["PySide6", "pyqtgraph", "torch", "numpy", "safetensors", "app", "workers"]) == []

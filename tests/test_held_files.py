@@ -16,12 +16,10 @@ CALLS: Final = frozenset((*READS, "open", "rename", "replace"))
 OTHERS: Final = {
     # Linux, whose files are never refused
     "core/machine/devices/cpu.py": "/proc",
-    "core/machine/torch_builds.py": "/sys",
     "core/processes/launcher.py": "/proc",
     "core/processes/marks.py": "/proc",
     "workers/host_link/peak_memory.py": "/proc",
     "core/processes/detached.py": "the null device",
-    # The window's thread, which must not wait: what is refused is looked at again with the next change
     # Files that came with Rankdeck and are never written
     "app/preferences/documentation.py": "docs",
     "app/style/icons.py": "icons",

@@ -59,7 +59,7 @@ def test_one_module_knows_the_flag() -> None:
                 isinstance(node, ast.Constant) and node.value in WINDOW_FLAGS
             ):
                 found.add(name)
-    assert found == {"core/no_window.py"}, "use core.no_window.NO_WINDOW"
+    assert found == {"core/program_search.py"}, "use core.program_search.NO_WINDOW"
 
 
 def test_programs_derived_from_popen_are_known() -> None:

@@ -33,14 +33,6 @@ def test_run(): time.sleep(0.001)
 """
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_files_run_side_by_side(everything: bool) -> None:
-    option, workers, *rest = side_by_side(everything=everything)
-    assert option == "-n" and 1 <= int(workers) <= 4
-    assert rest[:4] == ["--dist", "loadfile", "--no-loadscope-reorder", "--durations=40"]
-    assert rest[4:] == ([] if everything else ["-m", "not benchmark and not second_tier"])
-
-
 @pytest.mark.parametrize(("argv", "everything"), [([], False), (["--all"], True)])
 @pytest.mark.parametrize(
     ("unhappy", "code", "expected"), [([], 0, 0), (["types"], 0, 1), ([], 1, 1), (["types"], 2, 2)]

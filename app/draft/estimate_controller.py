@@ -37,8 +37,7 @@ from core.measure.estimate.shape import step_key
 from core.measure.estimate.speed import TimeFigures, balance_gain, can_balance
 from core.measure.estimate.steps import find_time, known_time, time_is_known, time_key
 from core.measure.ranks import CancelledError
-from core.recipes.parameter_count import ParameterCount, depends_on
-from core.recipes.parameter_formula import ModelSize, model_size
+from core.recipes.parameter_formula import ModelSize, ParameterCount, depends_on, model_size
 
 # What is free changes by itself; adding up takes a few milliseconds of a worker thread.
 FREE_EVERY_MS: Final = 3000

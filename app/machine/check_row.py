@@ -17,7 +17,6 @@ from core.doctor.finding import Finding, Fix, Level, Problem
 SIGN: Final = 16
 NAME_WIDTH: Final = 184
 WORD_WIDTH: Final = 72
-_WINDOWS: Final = "Open Windows settings"
 # What the button of each fix says.
 FIXES: Final[dict[Fix, str]] = {
     "install_cuda": "Install GPU build…",
@@ -26,9 +25,6 @@ FIXES: Final[dict[Fix, str]] = {
     "create_runs_folder": "Create folder",
     "choose_runs_folder": "Choose folder…",
     "end_leftovers": "End processes",
-    "open_page_file": _WINDOWS,
-    "open_firewall": _WINDOWS,
-    "open_storage": _WINDOWS,
 }
 
 

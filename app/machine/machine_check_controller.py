@@ -141,7 +141,7 @@ class MachineCheckController(QObject):
     # --- fixes -------------------------------------------------------------------------------------------
 
     def _on_fix_requested(self, finding: Finding) -> None:
-        from core.doctor import fixes
+        from core.doctor import machine
 
         fix, runs_dir = finding.fix, self._runs_dir
         if fix in ("install_cuda", "install_deepspeed"):
@@ -152,17 +152,14 @@ class MachineCheckController(QObject):
         elif fix == "choose_runs_folder":
             self._preferences.show_settings()
         elif fix == "create_runs_folder":
-            self._fix(lambda: fixes.create_folder(runs_dir))
+            self._fix(lambda: machine.create_folder(runs_dir))
         elif fix == "end_leftovers":
-            self._fix(lambda: fixes.end_all_leftovers(runs_dir))
-        else:
-            self._fix(lambda: fixes.open_settings(fix), checks=False)
+            self._fix(lambda: machine.end_all_leftovers(runs_dir))
 
-    def _fix(self, work: Callable[[], str], *, checks: bool = True) -> None:
+    def _fix(self, work: Callable[[], str]) -> None:
         def done(text: str) -> None:
             self._window.notice.say_briefly("Done", text)
-            if checks:
-                self.check()
+            self.check()
 
         self._runner.run(Operation(work, done, self._window.notice.show_error))
 

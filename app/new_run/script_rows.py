@@ -46,12 +46,12 @@ class InterpreterRow(FieldRow):
         with QSignalBlocker(combo):
             combo.clear()
             for item in found:
-                combo.addItem(_interpreter_text(item), "" if item.kind == "this" else str(item.path))
+                combo.addItem(_interpreter_text(item), "" if item.is_own else str(item.path))
                 combo.setItemData(combo.count() - 1, str(item.path), Qt.ItemDataRole.ToolTipRole)
             combo.setCurrentIndex(-1)
         self.line.setText(text)
         self._known = {str(item.path): _interpreter_text(item) for item in found}
-        self._known[""] = next((_interpreter_text(item) for item in found if item.kind == "this"), "")
+        self._known[""] = next((_interpreter_text(item) for item in found if item.is_own), "")
         # The texts are longer than the field: the list may be wider than it.
         combo.view().setMinimumWidth(combo.view().sizeHintForColumn(0) + 32)
         self._show_known()
@@ -90,7 +90,7 @@ class InterpreterRow(FieldRow):
 
 def _interpreter_text(item: Interpreter) -> str:
     """A Python's description; Rankdeck's own is named so even where it was found beside the script."""
-    return item.text if item.kind != "this" or item.name == OWN else f"{OWN}, {item.text}"
+    return item.text if not item.is_own or item.name == OWN else f"{OWN}, {item.text}"
 
 
 class ChartsRow(FieldRow):

@@ -20,7 +20,7 @@ from app.widgets.buttons import Chip, PrimaryActionButton
 from app.widgets.elided_label import ElidedLabel
 from core.config.mode import Mode
 from core.formatting import count, parameters_text
-from core.recipes.parameter_count import ParameterCount
+from core.recipes.parameter_formula import ParameterCount
 
 TUNE_TIP: Final = "Try micro-batches with real steps on the selected devices for about a minute"
 COPIED_MS: Final = 1500

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.preferences.updates_controller import UpdatesController
-from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON, Settings
+from app.settings import NOTIFICATIONS, TRAY_ICON, Settings
 from app.style.theme import Theme
 from app.style.tones import is_dark
 from app.threads.background import Operation, OperationRunner
@@ -21,7 +21,6 @@ from app.window.main_window import MainWindow
 from core.environments.places import environments_folder, keep_folder, models_folder
 from core.errors import RankdeckError
 from core.files.atomic import explained
-from core.machine.keep_awake import PowerSettings, keep_power_settings, read_power_settings
 from core.paths import (
     HUB_VARIABLES,
     RUNS_VARIABLE,
@@ -68,7 +67,6 @@ class PreferencesController(QObject):
         from app.preferences.settings_dialog import Preferred, SettingsDialog
 
         off = [name for name in (NOTIFICATIONS, TRAY_ICON) if not self._settings.flag(name, True)]
-        off += [] if read_power_settings().keep_awake else [KEEP_AWAKE]
         folders = kept_folders(self._runs_dir)
         preferred = Preferred(self.theme, *folders, off, self._updating.address)
         dialog = SettingsDialog(preferred, self._window)
@@ -122,23 +120,15 @@ class PreferencesController(QObject):
             theme.choose(name)
 
     def _on_switched(self, name: str, on: bool) -> None:
-        if name == KEEP_AWAKE:
-            self._keep(functools.partial(keep_power_settings, PowerSettings(keep_awake=on)), "setting")
-        else:
-            self._settings.set_flag(name, on)
-            self.flag_changed.emit(name)
-
-    def _keep(self, keep: Callable[[], object], what: str, step: str = "") -> None:
-        """Keep a setting that the command line uses too, or report why it cannot be kept."""
-        try:
-            keep()
-        except RankdeckError as error:
-            title = f"The {what} could not be kept"
-            self._window.notice.show_error(RankdeckError(error.cause, step or error.next_step, title=title))
+        self._settings.set_flag(name, on)
+        self.flag_changed.emit(name)
 
     def _on_folder_chosen(self, file: Callable[[], Path], variable: str, folder: Path) -> None:
-        step = f"Set the variable {variable} to the folder instead." if variable else ""
-        self._keep(lambda: keep_folder(file(), folder), "folder", step)
+        try:
+            keep_folder(file(), folder)
+        except RankdeckError as error:
+            step = f"Set the variable {variable} to the folder instead." if variable else error.next_step
+            self._window.notice.show_error(RankdeckError(error.cause, step, title="The folder could not be kept"))
 
 
 def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:

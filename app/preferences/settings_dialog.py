@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON
+from app.settings import NOTIFICATIONS, TRAY_ICON
 from app.style.theme import THEMES
 from app.widgets.build import Part, bold_label, lay_column, lay_row, muted_label, named
 from app.widgets.card import Card
@@ -34,7 +34,6 @@ TITLE_WIDTH: Final = 96
 SWITCHES: Final = {
     NOTIFICATIONS: "&Notify me when it finishes, fails or needs me",
     TRAY_ICON: "Show an &icon beside the clock",
-    KEEP_AWAKE: "Keep this PC a&wake (runs started from now on)",
 }
 UPDATES_OFF: Final = "Nothing is checked. A check sends one request for this address and nothing else."
 

@@ -25,9 +25,9 @@ from core.files.atomic import read_bytes, remove_temporaries, require_format, wr
 from core.files.links import refuse_link
 from core.held_files import open_binary
 from core.metrics.column_index import INDEX_NAME, VALUE_BYTES, ColumnsIndex, GroupIndex, read_index
-from core.no_window import NO_WINDOW
 from core.parsing import ParseError, decode_utf8, parse_json
 from core.paths import PACKAGE_FOLDER
+from core.program_search import NO_WINDOW
 from core.records import RecordError, Whole, read_record
 from core.run_folder.store import RunStore
 

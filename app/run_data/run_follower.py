@@ -21,8 +21,8 @@ from core.files.stamp import Stamp, stamp_of
 from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
-from core.no_window import NO_WINDOW
 from core.paths import PACKAGE_FOLDER
+from core.program_search import NO_WINDOW
 from core.run_folder.state import RunState
 
 if TYPE_CHECKING:

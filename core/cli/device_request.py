@@ -17,7 +17,7 @@ from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
-from core.machine.devices.visible import VARIABLE
+from core.machine.devices.visible import CUDA
 from core.machine.platform import Platform, this_platform
 
 DDP_SPAWN: Final = "AIOS_DDP_SPAWN"
@@ -69,7 +69,7 @@ def with_devices(
 def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunConfig:
     """Take the first `count` GPUs; raises `ConfigError`."""
     if len(gpus) < count:
-        where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
+        where = f"{CUDA}={os.environ[CUDA]} leaves" if CUDA in os.environ else "this machine has"
         raise ConfigError(
             "world_size",
             f"{count} devices were requested, but {where} {len(gpus)} GPU{'s' if len(gpus) != 1 else ''}.",

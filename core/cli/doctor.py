@@ -12,7 +12,7 @@ from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.doctor.diagnostics import DiagnosticsFile, gather, write_zip
+from core.doctor.diagnostics import gather, write_zip
 from core.doctor.finding import MODES, Finding, Level, find_problems, merged, problems_text
 from core.doctor.quick import examine
 from core.doctor.self_tests import judge_modes, list_here, run_self_test
@@ -85,11 +85,11 @@ def _run_self_tests(
     return found
 
 
-def _save(files: tuple[DiagnosticsFile, ...], path: Path, arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _save(files: Mapping[str, str], path: Path, arguments: argparse.Namespace, terminal: Terminal) -> None:
     """List the files, and write them if the person agrees."""
     terminal.quiet = terminal.quiet or arguments.json
     terminal.say(f"Diagnostics for {path}:")
-    terminal.table(("FILE", "SIZE"), [(item.name, byte_size(item.size)) for item in files])
+    terminal.table(("FILE", "SIZE"), [(name, byte_size(len(text.encode()))) for name, text in files.items()])
     terminal.say("Keys, tokens and passwords are replaced in them. Names and paths stay: read it before you send it.")
     there = " It replaces the file that is there." if path.exists() else ""
     if not arguments.yes and not terminal.ask(f"Write {path}?{there} [y/N] "):

@@ -36,7 +36,7 @@ from core.machine.devices.cpu import cpu_slots
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts
-from core.machine.devices.visible import VARIABLE
+from core.machine.devices.visible import CUDA
 from core.machine.platform import this_platform
 from core.metrics.metrics_file import whole_bytes
 from core.processes.identity import ProcessId, identify, is_alive, own
@@ -163,7 +163,7 @@ class LaunchedRun:
             devices = self._devices(meeting, arrivals)
             os.environ[ENV_MEETING] = str(meeting.folder)  # the host's from here on
             if any(device.kind == "cuda" for device in devices):
-                os.environ.pop(VARIABLE, None)  # it may show this process its own GPU only; UUIDs name all
+                os.environ.pop(CUDA, None)  # it may show this process its own GPU only; UUIDs name all
             store, offset = self.begin(devices) if earlier is None else self._continue(earlier, devices)
             meeting.remember_run(store.dir, parent)
             meeting.write("open.json", {"run_dir": str(store.dir), "nonces": [one.nonce for one in arrivals]})

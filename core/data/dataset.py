@@ -11,14 +11,14 @@ import os
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.config.layers import is_path
 from core.data.formats import FileFormat, check_table, check_text, format_for, missing_package
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
-from core.data.listing import AUTO, MISSING, Listing, list_folder, relative
+from core.data.listing import AUTO, MISSING, Listing, list_folder, raise_error, relative
 from core.errors import DatasetError, sentences
 from core.files.atomic import explain
 from core.files.lfs_pointer import check_lfs_pointer
@@ -108,30 +108,37 @@ def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
         return _identify_hub(HubName.parse(text))
     kind, root = _locate(text)
     listing = _find_files(kind, root, rule)
-    files, held_out_bytes = listing.files, 0
+    files = listing.files
     check_packages_for(text, files)
-    total, utf8, shown = 0, True, ""
+    sizes: list[int] = []
+    utf8, shown = True, ""
     copies: dict[str, list[str]] = {}
-    text_bytes, combined = 0, hashlib.sha256()
-    for number, (path, file_format) in enumerate(files, 1):
+    combined = hashlib.sha256()
+    for path, file_format in files:
         facts, size = _facts(path, file_format)
-        total += size
+        sizes.append(size)
         utf8 = utf8 and facts.utf8
-        text_bytes += _text_bytes(path, size, file_format)
-        held_out_bytes += _text_bytes(path, size, file_format) if number > len(files) - listing.validation else 0
         combined.update(f"{relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
         shown = facts.sha256
         if size >= _SMALLEST_COPY and kind == "folder":
             copies.setdefault(shown, []).append(relative(path, root))
-    if total == 0:
+    if not sum(sizes):
         raise _empty(kind, root)
     path_text = STDLIB if kind == "stdlib" else str(root)
     digest = shown if kind == "file" else combined.hexdigest()
+    notes = (*listing.notes, *_copy_notes(copies, files[len(files) - listing.validation :], root))
+    return replace(_of_sizes(path_text, kind, listing, sizes), sha256=digest, utf8=utf8, notes=notes)
+
+
+def _of_sizes(name: str, kind: Kind, listing: Listing, sizes: Sequence[int]) -> DatasetIdentity:
+    """An identity without a hash, of files with these sizes."""
+    files = listing.files
+    texts = [_text_bytes(path, size, file_format) for (path, file_format), size in zip(files, sizes, strict=True)]
     counted = all(file_format.is_plain_text for _, file_format in files)
-    has_rows = any(file_format.has_rows for _, file_format in files)
     return DatasetIdentity(
-        path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes, has_rows, held_out_bytes,
-        (*listing.notes, *_copy_notes(copies, files[len(files) - listing.validation :], root)),
+        name, kind, len(files), sum(sizes), "", True, None if counted else sum(texts),
+        any(file_format.has_rows for _, file_format in files), sum(texts[len(files) - listing.validation :]),
+        listing.notes,
     )  # fmt: skip
 
 
@@ -194,26 +201,19 @@ def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> N
 
 def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
     """A dataset's size, with what can be refused from the beginnings of its files; an identity without a hash."""
-    files, total, text_bytes, held_out_bytes = listing.files, 0, 0, 0
+    files, sizes = listing.files, []
     try:
-        for number, (path, file_format) in enumerate(files):
-            size = path.stat().st_size
-            total += size
-            text_bytes += _text_bytes(path, size, file_format)
-            held_out_bytes += _text_bytes(path, size, file_format) if number >= len(files) - listing.validation else 0
-            if number < _LOOKED_AT:
+        for path, file_format in files:
+            sizes.append(path.stat().st_size)
+            if len(sizes) <= _LOOKED_AT:
                 with open_binary(path) as file:
                     _check_block(path, file_format, file.read(_BEGINNING_BYTES), is_beginning=True)
+        found = _of_sizes(text, "file", listing, sizes)
     except OSError as error:
         raise _unreadable(path, error) from None
-    if files and total == 0:
+    if files and not found.size_bytes:
         raise _empty("file" if len(files) == 1 else "folder", Path(text))
-    counted = all(file_format.is_plain_text for _, file_format in files)
-    has_rows = any(file_format.has_rows for _, file_format in files)
-    return DatasetIdentity(
-        text, "file", len(files), total, "", True, None if counted else text_bytes, has_rows, held_out_bytes,
-        listing.notes,
-    )  # fmt: skip
+    return found
 
 
 def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
@@ -302,14 +302,10 @@ def _find_files(kind: Kind, root: Path, rule: str, is_stopped: Callable[[], bool
 
 def _list_sources(root: Path) -> Listing:
     found: list[Path] = []
-    for folder, folders, names in os.walk(root, onerror=_raise):
+    for folder, folders, names in os.walk(root, onerror=raise_error):
         folders[:] = [name for name in folders if name not in _NOT_STDLIB]
         found += [path for name in names if name.endswith(".py") and (path := Path(folder, name)).is_file()]
     return Listing(tuple((path, FileFormat("text")) for path in sorted(found, key=lambda path: relative(path, root))))
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _facts(path: Path, file_format: FileFormat) -> tuple[_FileFacts, int]:

@@ -107,6 +107,11 @@ def is_system_name(name: str) -> bool:
     return name.startswith((".", "~$", "._")) or name.lower() in _SYSTEM or name.endswith("~")
 
 
+def raise_error(error: OSError) -> None:
+    """Refuse a folder that cannot be read, for `os.walk`."""
+    raise error
+
+
 def relative(path: Path, root: Path) -> str:
     """A file's path within its dataset, with forward slashes."""
     return path.name if path == root else str(PurePosixPath(*path.relative_to(root).parts))
@@ -238,12 +243,8 @@ def _shown(names: Sequence[str]) -> str:
 
 def _walk(root: Path, links: LeftOut | None, is_stopped: Callable[[], bool]) -> Iterator[Path]:
     """The files below a folder; linked folders too where there is a `links` to note those that were read already."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
     seen = {os.path.realpath(root)}
-    for folder, folders, names in os.walk(root, onerror=refuse, followlinks=links is not None):
+    for folder, folders, names in os.walk(root, onerror=raise_error, followlinks=links is not None):
         if is_stopped():
             raise InterruptedError(errno.ECANCELED, "it was not read to its end", folder)
         folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]

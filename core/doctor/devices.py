@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from core.doctor.finding import DEVICES, Finding, Topic
 from core.errors import RankdeckError
-from core.formatting import UNKNOWN, memory_size
+from core.formatting import memory_size
 from core.launch.mode import can_train_on, check_cuda
 from core.machine.cuda_torch import cuda_tag
 from core.machine.devices import Device, DeviceSample
@@ -25,7 +24,6 @@ BUILD: Final = Topic(
     "A build of PyTorch runs on cards it was compiled for, with a driver that is new enough for its CUDA version.",
 )
 NO_CUDA: Final = "PyTorch cannot use your GPUs"
-GFX_OVERRIDE: Final = "HSA_OVERRIDE_GFX_VERSION"
 # Of a card's memory: with less free, other programs or the desktop leave little to train with.
 BUSY_SHARE: Final = 0.5
 
@@ -37,12 +35,7 @@ def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     if not found:
         why = " ".join(part for part in ("none; training uses CPU devices.", hidden, monitor.problem) if part)
         return GPUS.ok(why)
-    versions = [
-        monitor.driver if any(not device.is_amd for device in found) else None,
-        f"{monitor.amd_driver} (amdgpu)" if monitor.amd_driver and any(device.is_amd for device in found) else None,
-    ]
-    driver = ", ".join(version for version in versions if version) or "not known"
-    text = f"{', '.join(device.name for device in found)}; driver {driver}"
+    text = ", ".join(device.name for device in found) + (f"; driver {monitor.driver}" if monitor.driver else "")
     text = f"{text}. {hidden}" if hidden else text
     try:
         check_cuda(found, platform)
@@ -54,10 +47,10 @@ def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
 
 
 def check_build(devices: Sequence[Device], driver: str | None, platform: Platform) -> Finding:
-    """Compare PyTorch's CUDA version with driver and cards; for ROCm, its architectures and `GFX_OVERRIDE`."""
+    """Compare PyTorch's CUDA version with driver and cards."""
     gpus = [device for device in devices if device.kind == "cuda" and can_train_on(device, platform)]
     if gpus and platform.rocm_build is not None:
-        return _check_rocm(gpus, platform, os.environ)
+        return BUILD.ok(f"{platform.build} with {', '.join(gpu.name for gpu in gpus)}")
     if not gpus or platform.cuda_build is None:
         why = (
             "this PyTorch is a CPU build" if platform.is_cpu_only else "there is no GPU that this PyTorch is built for"
@@ -72,13 +65,6 @@ def check_build(devices: Sequence[Device], driver: str | None, platform: Platfor
         why = "CUDA 13 needs driver 580 or newer and a card of compute capability 7.5 or higher"
         return BUILD.warn(f"{text}. {why}", "Install the build for CUDA 12.6, or a newer driver.", "install_cuda")
     return BUILD.ok(text)
-
-
-def _check_rocm(gpus: Sequence[Device], platform: Platform, environment: Mapping[str, str]) -> Finding:
-    """Name the cards' architectures; a build for others runs on a card that is overridden to be one of them."""
-    text = f"{platform.build} with {', '.join(f'{gpu.name} ({gpu.architecture or UNKNOWN})' for gpu in gpus)}"
-    override = environment.get(GFX_OVERRIDE)
-    return BUILD.ok(f"{text}; {GFX_OVERRIDE}={override} makes ROCm take them for another kind" if override else text)
 
 
 def check_card(device: Device, sample: DeviceSample | None) -> Finding:

@@ -6,7 +6,6 @@ import json
 import platform as python_platform
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -19,7 +18,6 @@ from core.held_files import open_binary
 from core.machine.packages import installed_version
 from core.machine.platform import Platform
 from core.parsing import ParseError, parse_json
-from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunStore, list_runs
 
 # Of the newest runs, files are taken.
@@ -49,42 +47,26 @@ Keys, tokens and passwords were replaced by <secret>. Paths and names are as the
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnosticsFile:
-    """One file of the ZIP.
-
-    Attributes:
-        name: Its path in the ZIP.
-        run: The label of its run; empty where it belongs to none.
-    """
-
-    name: str
-    text: str
-    run: str = ""
-
-    @property
-    def size(self) -> int:
-        return len(self.text.encode("utf-8"))
-
-
 def gather(
     findings: Sequence[Finding],
     runs_dir: Path | None,
     platform: Platform,
     settings: Mapping[str, Any],
-) -> tuple[DiagnosticsFile, ...]:
-    """Collect all files, without secrets. Blocks for as long as disks take; no folder of runs leaves them out."""
+) -> dict[str, str]:
+    """Collect the texts of all files by their paths in the ZIP, without secrets.
+
+    Blocks for as long as disks take; no folder of runs leaves them out.
+    """
     found = [
-        ("doctor.json", _json([finding.as_dict() for finding in findings]), ""),
-        ("versions.json", _json(_versions(platform)), ""),
-        ("settings.json", _json(settings), ""),
+        ("doctor.json", _json([finding.as_dict() for finding in findings])),
+        ("versions.json", _json(_versions(platform))),
+        ("settings.json", _json(settings)),
         *(_of_runs(runs_dir) if runs_dir is not None else ()),
     ]
-    files = [DiagnosticsFile(name, without_secrets(text), run) for name, text, run in found]
-    return (DiagnosticsFile("about.txt", ABOUT), *files)
+    return {"about.txt": ABOUT, **{name: without_secrets(text) for name, text in found}}
 
 
-def write_zip(files: Sequence[DiagnosticsFile], path: Path) -> None:
+def write_zip(files: Mapping[str, str], path: Path) -> None:
     """Write the files into a ZIP, which is whole or not there.
 
     Raises:
@@ -96,8 +78,8 @@ def write_zip(files: Sequence[DiagnosticsFile], path: Path) -> None:
 
     def fill(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for item in files:
-                archive.writestr(zipfile.ZipInfo(item.name, _DATE), item.text.encode("utf-8"), zipfile.ZIP_DEFLATED)
+            for name, text in files.items():
+                archive.writestr(zipfile.ZipInfo(name, _DATE), text.encode("utf-8"), zipfile.ZIP_DEFLATED)
 
     write_atomic(path, fill)
 
@@ -117,26 +99,25 @@ def _versions(platform: Platform) -> dict[str, Any]:
     }
 
 
-def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield name, text and run of each file."""
+def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each file."""
     try:
         entries = list_runs(runs_dir)[:RUNS]
     except (RankdeckError, OSError) as error:
-        yield "runs/unreadable.txt", f"{error}\n", ""
+        yield "runs/unreadable.txt", f"{error}\n"
         return
     for number, entry in enumerate(entries, 1):
         store, folder = RunStore(entry.path), f"runs/{number}-{entry.path.name}"
-        run = RunRecord(entry, notes_of(entry.path)).label
         for path in (store.state_json, store.run_toml, store.environment):
             if path.is_file():
-                yield f"{folder}/{path.name}", tail(path, _WHOLE_BYTES), run
-        yield f"{folder}/events.jsonl", "".join(f"{line}\n" for line in _events(store.metrics)), run
+                yield f"{folder}/{path.name}", tail(path, _WHOLE_BYTES)
+        yield f"{folder}/events.jsonl", "".join(f"{line}\n" for line in _events(store.metrics))
         try:
             logs = sorted(store.logs.glob("*.log"))[:MOST_LOGS]
         except OSError:
             continue
         for log in logs:
-            yield f"{folder}/logs/{log.name}", tail(log, TAIL_BYTES), run
+            yield f"{folder}/logs/{log.name}", tail(log, TAIL_BYTES)
 
 
 def tail(path: Path, limit: int) -> str:

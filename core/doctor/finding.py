@@ -13,7 +13,7 @@ Level = Literal["ok", "warn", "fail", "not_tried"]
 # What the window can do about a problem; empty: nothing.
 Fix = Literal[
     "", "install_cuda", "install_deepspeed", "copy_command", "create_runs_folder", "choose_runs_folder",
-    "end_leftovers", "open_page_file", "open_firewall", "open_storage",
+    "end_leftovers",
 ]  # fmt: skip
 MODES: Final = "Modes"
 SOFTWARE: Final = "Software"

@@ -1,4 +1,4 @@
-"""Checks of this computer: memory, loopback, sleep, Windows' page file, and the folder of runs."""
+"""Checks of this computer: memory, loopback, sleep, Windows' page file, and the folder of runs with its fixes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Final
 
 import psutil
 
-from core.client import find_leftovers
-from core.doctor.finding import FOLDERS, MACHINE, Finding, Fix, Topic
+from core.client import end_leftovers, find_leftovers
+from core.doctor.finding import FOLDERS, MACHINE, Finding, Topic
 from core.errors import RankdeckError
-from core.files.atomic import explain, write_atomic
+from core.files.atomic import explain, explained, write_atomic
 from core.formatting import byte_size, memory_size
 from core.held_files import read_utf8
 from core.launch.commit_charge import CUDA_RANK_BYTES, KEPT_FREE_BYTES
 from core.launch.preflight import check_folder
-from core.machine.keep_awake import SYSTEMD_RUNS, read_power_settings
+from core.machine.keep_awake import SYSTEMD_RUNS
 from core.machine.platform import windows_memory
 from core.run_folder.store import RunStore, list_runs
 
@@ -50,11 +50,14 @@ LEFTOVERS: Final = Topic(
     "leftovers", "Leftovers", FOLDERS, "Processes of a run that was killed still hold memory of the devices."
 )
 _SOCKET_LIMIT_S: Final = 2.0
-_TURN_ON: Final = "Turn on “Keep this PC awake” in Settings."
 _LOW_MEMORY_BYTES: Final = 2 << 30
 _LOW_PAGE_FILE_BYTES: Final = 8 << 30
 _LOW_COMMIT_BYTES: Final = 4 << 30
 _LOW_DISK_BYTES: Final = 5 * 10**9
+
+
+class FixError(RankdeckError):
+    title = "The problem could not be fixed"
 
 
 def check_memory() -> Finding:
@@ -67,7 +70,6 @@ def check_memory() -> Finding:
 
 def check_loopback() -> Finding:
     """Exchange data between two sockets on 127.0.0.1, on a port that the system picks."""
-    fix: Fix = "open_firewall" if sys.platform == "win32" else ""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(_SOCKET_LIMIT_S)
@@ -80,9 +82,9 @@ def check_loopback() -> Finding:
                     received = accepted.recv(16)
     except OSError as error:
         step = "Allow Python to connect to 127.0.0.1 in your firewall or security software."
-        return LOOPBACK.fail(f"127.0.0.1 does not work: {error}", step, fix)
+        return LOOPBACK.fail(f"127.0.0.1 does not work: {error}", step)
     if received != b"rankdeck":
-        return LOOPBACK.fail("the data was modified in transit", "Check for a proxy or security software.", fix)
+        return LOOPBACK.fail("the data was modified in transit", "Check for a proxy or security software.")
     return LOOPBACK.ok(f"127.0.0.1 works; port {port} was free")
 
 
@@ -100,13 +102,11 @@ def check_page_file(size_bytes: int | None = None) -> Finding:
         text = f"{memory_size(size)} of page file"
     if size < _LOW_PAGE_FILE_BYTES or free < _LOW_COMMIT_BYTES:
         step = "Let Windows manage the page file's size: System, Advanced, Performance, Virtual memory."
-        return PAGE_FILE.warn(text, step, "open_page_file")
+        return PAGE_FILE.warn(text, step)
     return PAGE_FILE.ok(text)
 
 
 def check_sleep() -> Finding:
-    if not read_power_settings().keep_awake:
-        return SLEEP.warn("Rankdeck does not keep it awake: that is turned off in Settings", _TURN_ON)
     if sys.platform == "linux" and (not SYSTEMD_RUNS.is_dir() or shutil.which("systemd-inhibit") is None):
         step = "Turn off sleep in the system's power settings."
         return SLEEP.not_tried("Rankdeck cannot keep it awake: systemd was not found", step)
@@ -123,7 +123,7 @@ def check_disk(runs_dir: Path) -> Finding:
     text = f"{runs_dir}, {byte_size(free)} free"
     if free < _LOW_DISK_BYTES:
         step = "Free some space, or set RANKDECK_HOME to another drive."
-        return RUNS.warn(text, step, "open_storage" if sys.platform == "win32" else "choose_runs_folder")
+        return RUNS.warn(text, step, "choose_runs_folder")
     return RUNS.ok(text)
 
 
@@ -163,3 +163,31 @@ def check_leftovers(runs_dir: Path) -> Finding:
     runs = ", ".join(f"{folder.name} (pid {', '.join(map(str, pids))})" for folder, pids in found.items())
     step = " ".join(f"Run: rankdeck stop {folder.name}" for folder in found)
     return LEFTOVERS.warn(f"leftover processes of ended runs: {runs}", step, "end_leftovers")
+
+
+def create_folder(folder: Path) -> str:
+    """Make the folder of runs; return a sentence.
+
+    Raises:
+        PreflightError: No permission, a drive that is missing, a file in its place.
+    """
+    with explained(f"{folder} could not be made"):
+        folder.mkdir(parents=True, exist_ok=True)
+    return f"{folder} was made."
+
+
+def end_all_leftovers(runs_dir: Path) -> str:
+    """End processes that killed runs have left behind; return a sentence.
+
+    Raises:
+        FixError: Some did not end.
+        RankdeckError: A run's folder cannot be locked.
+    """
+    ended: list[int] = []
+    for folder in find_leftovers([RunStore(entry.path) for entry in list_runs(runs_dir)]):
+        gone, left = end_leftovers(RunStore(folder))
+        ended += gone
+        if left:
+            pids = ", ".join(map(str, left))
+            raise FixError(f"Processes of {folder.name} did not end (pid {pids}).", "End them, or restart the machine.")
+    return f"{len(ended)} process{'' if len(ended) == 1 else 'es'} ended."

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ from core.training_python import training_python
 
 # For each test; one on an idle machine takes about five seconds, of which the import of PyTorch takes most.
 LIMIT_S: Final = 60.0
-# For the processes' output and the file by which they find each other.
-LEAST_BYTES: Final = 1 << 20
 _PROGRAM: Final = ("-m", "workers.programs.self_test_main")
 _PRECISIONS: Final = ("fp32", "bf16", "fp16")
 _PARTS: Final = {
@@ -150,9 +147,6 @@ def run_self_test(
         return topic.not_tried("PyTorch is not installed", "Set it up: rankdeck environment make")
     if test.why_not:
         return topic.not_tried(f"not tried: {test.why_not}")
-    if full := _full_folder():
-        step = "Free some space on it, or set the variable TEMP (TMPDIR on Linux) to a folder."
-        return topic.fail(f"the disk of the temporary folder is full ({full})", step)
     try:
         ended = [Ended((), "", cancelled=True)] if cancelled() else _run_ranks(test, platform, limit_s, cancelled)
     except (RankdeckError, OSError) as error:  # no temporary folder, no process
@@ -207,15 +201,6 @@ def link_finding(way: str, ended: Sequence[Ended]) -> Finding:
     worst = worst or next((rank for rank in ended if rank.failed), None)
     worst = worst or next((rank for rank in ended if rank.unfinished), ended[0])
     return topic.not_tried(worst.problem) if worst.cancelled else topic.fail(worst.problem, _INSTEAD[way])
-
-
-def _full_folder() -> str:
-    """The temporary folder if its disk has no room for a test; empty where it has, or does not say."""
-    try:
-        folder = tempfile.gettempdir()
-        return folder if shutil.disk_usage(folder).free < LEAST_BYTES else ""
-    except OSError:
-        return ""
 
 
 def _run_ranks(test: SelfTest, platform: Platform, limit_s: float, cancelled: Callable[[], bool]) -> list[Ended]:

@@ -16,7 +16,6 @@ from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes
 from core.training_python import training_python
 
-OLDEST_PYTHON: Final = (3, 11)
 PYTHON: Final = Topic("python", "Python", SOFTWARE, "Rankdeck and its ranks run in this interpreter.")
 TORCH: Final = Topic("torch", "PyTorch", SOFTWARE, "Ranks train with this build; its CUDA version decides about GPUs.")
 GLOO: Final = Topic(
@@ -29,11 +28,8 @@ RECIPES: Final = Topic("recipes", "Recipes", SOFTWARE, "A recipe that cannot be 
 _EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
 
 
-def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
-    text = f"Python {'.'.join(map(str, version))} ({sys.executable})"
-    if version[:2] < OLDEST_PYTHON:
-        return PYTHON.fail(text, "Install Python 3.11 or newer.")
-    return PYTHON.ok(text)
+def check_python() -> Finding:
+    return PYTHON.ok(f"Python {'.'.join(map(str, sys.version_info[:3]))} ({sys.executable})")
 
 
 def check_torch_build(platform: Platform) -> Finding:

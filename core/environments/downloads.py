@@ -19,7 +19,6 @@ from core.environments.pip_environment import certificate_fault, proxy_text
 from core.environments.pip_report import Wheel
 from core.errors import RankdeckError, sentences
 from core.files.atomic import explained, replace_with_retry, sha256_file
-from core.formatting import byte_size
 
 TIMEOUT_S: Final = 30.0
 ATTEMPTS: Final = 6
@@ -185,7 +184,3 @@ def copy_local(path: Path, folder: Path) -> Path:
             shutil.copyfile(path, part)
         replace_with_retry(part, target)  # a copy that was cut short is never taken for the file
     return target
-
-
-def text_of(done: int, total: int) -> str:
-    return f"{byte_size(done)} of {byte_size(total)}" if total else byte_size(done)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from core.environments.downloads import CancelledError, copy_local, download, text_of
+from core.environments.downloads import CancelledError, copy_local, download
 from core.environments.plan import UNPACKED, Plan, Wanted, make_plan
 from core.environments.programs import (
     LOG,
@@ -58,7 +58,8 @@ class Progress:
 
     @property
     def text(self) -> str:
-        return f"{self.doing}: {text_of(self.done, self.total)}" if self.done or self.total else self.doing
+        whole = f" of {byte_size(self.total)}" if self.total else ""
+        return f"{self.doing}: {byte_size(self.done)}{whole}" if self.done or self.total else self.doing
 
 
 Report = Callable[[Progress], None]

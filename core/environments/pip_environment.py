@@ -53,8 +53,18 @@ def source_options(wheels: Path | None, index: str | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
+    """The reason why packages cannot be had.
+
+    Attributes:
+        cause: Empty where pip's output does not tell.
+        missing: The index has no such version; another one may have it.
+        requirement: The requirement without a match, such as "torch==2.13.0"; empty where pip does not say.
+    """
+
     cause: str
     next_step: str
+    missing: bool = False
+    requirement: str = ""
 
 
 def certificate_fault(server: str, message: str, now: float | None = None) -> Fault:

@@ -4,88 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass
 from typing import Final
 
-from core.environments.pip_environment import CERTIFICATE_VARIABLES, certificate_fault
+from core.environments.pip_environment import CERTIFICATE_VARIABLES, Fault, certificate_fault
 
 # Pythons for which each tested version has a wheel, by the wheels' own names; `requires-python` says it too.
 SUPPORTED: Final = "3.11 to 3.14"
 
 
-@dataclass(frozen=True, slots=True)
-class PipFailure:
-    """A cause and its next step.
-
-    Attributes:
-        cause: Empty where pip's output does not tell.
-        missing: The index has no such version; another one may have it.
-        requirement: The requirement without a match, such as "torch==2.13.0"; empty where pip does not say.
-    """
-
-    cause: str
-    next_step: str
-    missing: bool = False
-    requirement: str = ""
-
-
 _PYTHON_HINT: Final = f"Use a Python from {SUPPORTED}: packages often do not support the newest one yet."
 _CERTIFICATE: Final = ("certificate verify failed", "certificate_verify_failed")
-_CERTIFICATE_FILE: Final = ("could not find a suitable tls ca certificate bundle",)
-_PROXY: Final = ("proxyerror", "cannot connect to proxy", "proxy authentication required", "407 proxy")
-_NETWORK: Final = (
-    "name resolution", "getaddrinfo failed", "new connection", "newconnectionerror", "network is unreachable",
-    "connection refused", "read timed out", "connect timeout", "connection aborted", "connection reset",
-    "sslerror", "max retries exceeded", "connection broken", "incompleteread",
-)  # fmt: skip
-_DISK: Final = ("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded")
-_NO_BUILD: Final = ("no matching distribution found", "could not find a version")
-_LOCKED: Final = ("winerror 32]", "being used by another process")
-_PERMISSION: Final = ("permission denied", "winerror 5]", "read-only file system")
-_DAMAGED: Final = (
-    "badzipfile", "is not a zip file", "has an invalid wheel", "do not match the hashes", "bad crc-32", " is invalid.",
-    "zlib.error", "bad magic number", "invalidwheel",
-)  # fmt: skip
-_CONFLICT: Final = ("resolutionimpossible",)
-_NO_PIP: Final = ("no module named pip",)
-_PYTHON_HOME: Final = (
-    "no module named 'encodings'",
-    "init_fs_encoding",
-    "could not find platform independent libraries",
-)
-_MANAGED: Final = ("externally-managed-environment",)
+_CONFLICT: Final = "resolutionimpossible"
+# In this order: the first whose signs stand in the output.
 _FAILURES: Final = (
-    (_MANAGED, PipFailure(
+    (("externally-managed-environment",), Fault(
         "This Python is managed by the operating system, which doesn't let pip change it.",
         "Run Rankdeck in its own environment: python installer/bootstrap.py run")),
-    (_PYTHON_HOME, PipFailure(
+    (("no module named 'encodings'", "init_fs_encoding", "could not find platform independent libraries"), Fault(
         "Python did not find its own files.", "Remove the variable PYTHONHOME, then try again.")),
-    (_DISK, PipFailure("The disk is full.", "Free some space, then try again.")),
-    (_CERTIFICATE_FILE, PipFailure(
+    (("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded"),
+     Fault("The disk is full.", "Free some space, then try again.")),
+    (("could not find a suitable tls ca certificate bundle",), Fault(
         "The file of certificates that a variable names is not there.",
         f"Correct or remove {', '.join(CERTIFICATE_VARIABLES[:-1])} or {CERTIFICATE_VARIABLES[-1]}, then try again.")),
-    (_PROXY, PipFailure(
+    (("proxyerror", "cannot connect to proxy", "proxy authentication required", "407 proxy"), Fault(
         "The proxy does not let pip through.",
         "Check the proxy in Windows' settings and in the variable HTTPS_PROXY, sign in to it, and try again.")),
-    (_NETWORK, PipFailure(
+    (("name resolution", "getaddrinfo failed", "new connection", "newconnectionerror", "network is unreachable",
+      "connection refused", "read timed out", "connect timeout", "connection aborted", "connection reset",
+      "sslerror", "max retries exceeded", "connection broken", "incompleteread"), Fault(
         "The package index could not be reached.",
         "Check the network and pip's proxy settings, then try again; downloads so far are kept.", True)),
-    (_DAMAGED, PipFailure(
+    (("badzipfile", "is not a zip file", "has an invalid wheel", "do not match the hashes", "bad crc-32",
+      " is invalid.", "zlib.error", "bad magic number", "invalidwheel"), Fault(
         "A package's file is damaged.",
         "Try again. If it comes from a folder of wheels, copy that file there again.")),
-    (_NO_BUILD, PipFailure(
+    (("no matching distribution found", "could not find a version"), Fault(
         "pip found no build of a package for this Python and platform.",
         _PYTHON_HINT, True)),
-    (_CONFLICT, PipFailure(
+    ((_CONFLICT,), Fault(
         "No set of versions suits all packages.",
         "Take out settings of pip that hold back versions (pip config list), then try again.")),
-    (_LOCKED, PipFailure(
+    (("winerror 32]", "being used by another process"), Fault(
         "Another program holds a file of the environment.",
         "Close programs that use it, such as a run or an antivirus scan, and try again.")),
-    (_PERMISSION, PipFailure(
+    (("permission denied", "winerror 5]", "read-only file system"), Fault(
         "A file could not be written.",
         "Close programs that use the environment, check that its folder can be written, and try again.")),
-    (_NO_PIP, PipFailure("This Python has no pip.", "Install pip with python -m ensurepip, then try again.")),
+    (("no module named pip",), Fault(
+        "This Python has no pip.", "Install pip with python -m ensurepip, then try again.")),
 )  # fmt: skip
 
 
@@ -99,23 +66,22 @@ _ASKED: Final = re.compile(
 _PIN: Final = re.compile(r"===?[\w.!+-]+")
 
 
-def explain_pip(output: str) -> PipFailure:
+def explain_pip(output: str) -> Fault:
     """Find the cause in pip's output, or in the end of it."""
     text = output.lower()
     if any(sign in text for sign in _CERTIFICATE):
-        fault = certificate_fault("the package index", text)
-        return PipFailure(fault.cause, fault.next_step, missing=True)
+        return dataclasses.replace(certificate_fault("the package index", text), missing=True)
     found = next((failure for signs, failure in _FAILURES if any(sign in text for sign in signs)), None)
     if found is not None and (wanted := _not_found(output)):
-        if any(sign in text for sign in _CONFLICT):
-            return PipFailure(
+        if _CONFLICT in text:
+            return Fault(
                 f"pip found no {wanted} that its settings allow.",
                 f"The index may lack it, or settings of pip hold it back (pip config list). {_PYTHON_HINT}",
                 missing=True,
                 requirement=wanted,
             )
         return dataclasses.replace(found, requirement=wanted)
-    return found or PipFailure("", "Read the full output.")
+    return found or Fault("", "Read the full output.")
 
 
 def error_line(output: str) -> str:

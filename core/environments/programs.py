@@ -31,7 +31,7 @@ class EnvironmentFailedError(RankdeckError):
 
 
 class PipFailedError(EnvironmentFailedError):
-    """pip ended with an error; `missing` and `requirement` are those of `PipFailure`."""
+    """pip ended with an error; `missing` and `requirement` are those of `Fault`."""
 
     def __init__(self, cause: str, next_step: str, *, missing: bool, requirement: str = "") -> None:
         super().__init__(cause, next_step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -15,7 +14,7 @@ from typing import Final
 
 from core.errors import RankdeckError, UsageError
 from core.host.host import RunHost
-from core.machine.keep_awake import kept_awake, read_power_settings
+from core.machine.keep_awake import kept_awake
 from core.processes import ProcessTree
 from core.run_folder.live_runs import noted_as_live
 from core.run_folder.store import RunStore
@@ -33,8 +32,7 @@ def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = Proc
     try:
         store = RunStore.open(Path(arguments[0]))
         _log_to(store.logs / "host.log")
-        awake = kept_awake() if read_power_settings().keep_awake else contextlib.nullcontext()
-        with store.lock(), noted_as_live(store.dir), awake:
+        with store.lock(), noted_as_live(store.dir), kept_awake():
             return asyncio.run(_host(store, process_tree))
     except RankdeckError as error:
         logging.getLogger(__name__).error("%s", error)

@@ -8,7 +8,7 @@ from typing import Final
 from core.config import RunConfig
 from core.config.distributed import ENV_DISTRIBUTED, DistributedConfig
 from core.machine.devices.device import Device
-from core.machine.devices.visible_amd import CUDA, HIP, ROCR
+from core.machine.devices.visible import CUDA, HIP, ROCR
 from core.machine.platform import Platform
 from core.protocol.rank_context import ENV_MEETING
 

@@ -15,8 +15,8 @@ from core.data.dataset import check_size, identify
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained, write_atomic
 from core.launch.command_line import to_command_line
-from core.no_window import NO_WINDOW
 from core.paths import SDK_FOLDER
+from core.program_search import NO_WINDOW
 from core.recipes.manifest import Recipe
 from core.run_folder.store import new_run_id
 from core.training_python import training_python

@@ -14,14 +14,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from core.no_window import NO_WINDOW
-from core.parsing import parse_json
-from core.program_search import find_program
+from core.program_search import NO_WINDOW, find_program
 from core.training_python import training_python
-
-Kind = Literal["this", "active", "project", "conda", "installed"]
 
 PY_LIMIT_S: Final = 5.0
 _WINDOWS: Final = os.name == "nt"
@@ -37,18 +33,17 @@ class Interpreter:
 
     Attributes:
         path: The program; the option `python` of the recipe `script` takes it.
-        kind: ``this`` (Rankdeck's own), ``active`` (of the terminal), ``project`` (beside the script), ``conda``,
-            ``installed``.
         name: The environment's folder or conda name.
         version: "3.11.9"; empty where its files do not say.
         torch_version: None where torch is not installed there.
+        is_own: It is the one that Rankdeck trains with.
     """
 
     path: Path
-    kind: Kind
     name: str
     version: str = ""
     torch_version: str | None = None
+    is_own: bool = False
 
     @property
     def text(self) -> str:
@@ -67,41 +62,41 @@ def find_interpreters(script: Path | None = None, environ: Mapping[str, str] | N
     """
     environ = os.environ if environ is None else environ
     found: dict[str, Interpreter] = {}
-    for path, kind, name in _candidates(script, environ):
+    for path, name in _candidates(script, environ):
         key = os.path.normcase(os.path.abspath(path))  # noqa: PTH100 - a link is what makes it another environment
         if key not in found:
-            kind = "this" if path == training_python().executable else kind
             with contextlib.suppress(OSError):
-                found[key] = describe(path, kind, name)
+                found[key] = describe(path, name)
     return list(found.values())
 
 
-def describe(path: Path, kind: Kind = "installed", name: str = "") -> Interpreter:
+def describe(path: Path, name: str = "") -> Interpreter:
     """Describe an interpreter as far as its files say; without a name it is called by its environment's folder."""
     prefix = path.parent if _WINDOWS and path.parent.name.lower() != "scripts" else path.parent.parent
     version = _version(prefix, path)
-    return Interpreter(path, kind, name or prefix.name or str(path), version, _torch_version(prefix, version))
+    is_own = path == training_python().executable
+    return Interpreter(path, name or prefix.name or str(path), version, _torch_version(prefix, version), is_own)
 
 
-def _candidates(script: Path | None, environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
+def _candidates(script: Path | None, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     if script is not None:
         yield from _beside(script)
-    yield training_python().executable, "this", "Rankdeck's own"
+    yield training_python().executable, "Rankdeck's own"
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = environ.get(variable, "").strip()
         if folder and (program := program_in(Path(folder))) is not None:
-            yield program, "active", environ.get("CONDA_DEFAULT_ENV", "") if variable == "CONDA_PREFIX" else ""
-    for folder_path in _conda_environments(environ):
+            yield program, environ.get("CONDA_DEFAULT_ENV", "") if variable == "CONDA_PREFIX" else ""
+    for folder_path in _conda_environments():
         if (program := program_in(folder_path)) is not None:
-            yield program, "conda", f"conda {folder_path.name}"
+            yield program, f"conda {folder_path.name}"
     yield from _installed(environ)
 
 
-def _beside(script: Path) -> Iterator[tuple[Path, Kind, str]]:
+def _beside(script: Path) -> Iterator[tuple[Path, str]]:
     for folder in [script.absolute().parent, *script.absolute().parents][: _PARENTS_SEARCHED + 1]:
         for name in _NAMES:
             if (program := program_in(folder / name)) is not None:
-                yield program, "project", f"{folder.name}/{name}"
+                yield program, f"{folder.name}/{name}"
 
 
 def program_in(folder: Path) -> Path | None:
@@ -109,36 +104,25 @@ def program_in(folder: Path) -> Path | None:
     return next((folder / place for place in places if (folder / place).is_file()), None)
 
 
-def _conda_environments(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Environments in conda's list, and those of its usual places."""
-    home = Path.home()
+def _conda_environments() -> Iterator[Path]:
+    """Environments in the list that conda and mamba keep."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        for line in (home / ".conda" / "environments.txt").read_text(encoding="utf-8").splitlines():
+        for line in (Path.home() / ".conda" / "environments.txt").read_text(encoding="utf-8").splitlines():
             if line.strip():
                 yield Path(line.strip())
-    roots = [home / name for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")]
-    if environ.get("CONDA_EXE"):
-        roots.insert(0, Path(environ["CONDA_EXE"]).parent.parent)
-    if environ.get("MAMBA_ROOT_PREFIX"):
-        roots.insert(0, Path(environ["MAMBA_ROOT_PREFIX"]))
-    for root in roots:
-        if root.is_dir():
-            yield root
-            with contextlib.suppress(OSError):
-                yield from sorted(path for path in (root / "envs").iterdir() if path.is_dir())
 
 
-def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
+def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     if _WINDOWS:
         for path in parse_py_list(_ask_py()):
             if path.is_file():
-                yield path, "installed", path.parent.name
+                yield path, path.parent.name
         return
     for folder in filter(None, environ.get("PATH", "").split(os.pathsep)):
         for program in ("python3", "python"):
             path = Path(folder) / program
             if path.is_file():
-                yield path, "installed", str(path)
+                yield path, str(path)
                 break
 
 
@@ -161,7 +145,7 @@ def parse_py_list(text: str) -> list[Path]:
 
 
 def _version(prefix: Path, path: Path) -> str:
-    """The version by `pyvenv.cfg`, conda's records, the headers, or at least the names of the folders."""
+    """The version by `pyvenv.cfg`, the headers, or at least the names of the folders."""
     if path == Path(sys.executable):
         return ".".join(map(str, sys.version_info[:3]))
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -171,9 +155,6 @@ def _version(prefix: Path, path: Path) -> str:
                 found = re.match(r"\d+\.\d+(?:\.\d+)?", value.strip())
                 if found:
                     return found[0]
-    for record in sorted((prefix / "conda-meta").glob("python-[0-9]*.json")):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            return str(parse_json(record.read_text(encoding="utf-8"))["version"])
     for header in (prefix / "include").glob("**/patchlevel.h"):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             found = re.search(r'#define PY_VERSION\s+"([\d.]+)', header.read_text(encoding="utf-8"))

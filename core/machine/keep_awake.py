@@ -1,4 +1,4 @@
-"""Keeps the computer awake while a run trains, unless that is turned off in Settings. The screen may go dark."""
+"""Keeps the computer awake while a run trains. The screen may go dark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from core.files.kept_settings import keep_settings, read_settings
 
 log = logging.getLogger(__name__)
 
@@ -20,25 +17,6 @@ SYSTEMD_RUNS: Final = Path("/run/systemd/system")
 _CONTINUOUS: Final = 0x80000000
 _SYSTEM_REQUIRED: Final = 0x00000001
 _ENDS_WITHIN_S: Final = 5.0
-_FILE: Final = "power.json"
-_FORMAT: Final = "rankdeck-power"
-
-
-@dataclass(frozen=True, slots=True)
-class PowerSettings:
-    """A person's choice in Settings."""
-
-    keep_awake: bool = True
-
-
-def read_power_settings() -> PowerSettings:
-    return read_settings(_FILE, PowerSettings())
-
-
-def keep_power_settings(settings: PowerSettings) -> None:
-    """Keep them for runs that are started from now on; raises `RankdeckError` if the folder cannot be written."""
-    keep_settings(_FILE, _FORMAT, settings)
-
 
 if sys.platform == "win32":
 

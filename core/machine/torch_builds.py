@@ -18,15 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.no_window import NO_WINDOW
-from core.program_search import find_program
+from core.program_search import NO_WINDOW, find_program
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
 # torch 2.13's build for AMD GPUs, for Linux: https://github.com/pytorch/pytorch/releases/tag/v2.13.0
 ROCM_TAG: Final = "rocm7.2"
-# Less is the share of main memory that a processor's own graphics has, which ROCm is not for.
-ROCM_CARD_BYTES: Final = 4 << 30
 CUDA_13_DRIVER: Final = 580
 # Every CUDA 12 runs on the driver of the first: https://docs.nvidia.com/deploy/cuda-compatibility/
 CUDA_12_DRIVER: Final = {"win32": 528}
@@ -78,7 +75,7 @@ class BuildChoice:
     """A build of PyTorch, and the reason for it.
 
     Attributes:
-        tag: "cpu", "cu126", "cu130" or "rocm7.2".
+        tag: "cpu", "cu126" or "cu130".
         advice: The way to a better build, in a sentence; empty where this is the best.
     """
 
@@ -107,19 +104,6 @@ def has_nvidia_driver(system: str) -> bool:
     return any(Path(sign).exists() for sign in signs)
 
 
-def has_amd_card(system: str, cards: Path = Path("/sys/class/drm")) -> bool:
-    """Look for an AMD card with memory of its own, by Linux's files only."""
-    if system != "linux":
-        return False
-    for memory in cards.glob("card*/device/mem_info_vram_total"):  # amdgpu's own file
-        try:
-            if int(memory.read_text(encoding="utf-8")) >= ROCM_CARD_BYTES:
-                return True
-        except (OSError, ValueError):
-            continue
-    return False
-
-
 def read_driver() -> NvidiaDriver:
     """Ask `nvidia-smi`; a driver that does not answer counts as unknown."""
     program = find_program("nvidia-smi")
@@ -144,13 +128,9 @@ def parse_driver(answer: str) -> NvidiaDriver:
     return NvidiaDriver(min(majors, default=None), cards)
 
 
-def choose_build(
-    driver: NvidiaDriver | None, system: str = sys.platform, *, has_amd: bool | None = None
-) -> BuildChoice:
-    """Choose the build for this driver and these cards; `has_amd` None looks for AMD's."""
+def choose_build(driver: NvidiaDriver | None, system: str = sys.platform) -> BuildChoice:
+    """Choose the build for this driver and these cards; one for AMD's is only taken by its name."""
     if driver is None:
-        if has_amd if has_amd is not None else has_amd_card(system):
-            return BuildChoice(ROCM_TAG, "There is an AMD GPU and no NVIDIA driver.")
         return BuildChoice("cpu", "No NVIDIA driver was found.")
     oldest_driver = CUDA_12_DRIVER.get(system, _CUDA_12_DRIVER)
     if driver.major is not None and driver.major < oldest_driver:

@@ -38,9 +38,8 @@ from core.machines.answers import (
 from core.machines.machine import Machine, MachineError, NotSetUpError, UnreachableError
 from core.machines.ssh import agent_command, explain_ssh, ssh_command
 from core.machines.tree import Tree, own_code
-from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json, type_text
-from core.program_search import find_program
+from core.program_search import NO_WINDOW, find_program
 from core.records import RecordError, read_record
 
 HELLO_LIMIT_S: Final = 60.0

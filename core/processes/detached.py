@@ -13,8 +13,8 @@ from typing import IO, Final
 
 from core.errors import RankdeckError
 from core.files.links import append_unlinked
-from core.no_window import NO_WINDOW
 from core.processes.identity import ProcessId, identify
+from core.program_search import NO_WINDOW
 
 _START_LIMIT_S: Final = 30.0
 _IN_A_JOB: Final = (

@@ -11,8 +11,7 @@ from typing import Final
 
 import psutil
 
-from core.no_window import NO_WINDOW
-from core.program_search import find_program
+from core.program_search import NO_WINDOW, find_program
 
 PY_SPY_LIMIT_S: Final = 15.0
 _STOPPED: Final = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)

@@ -12,8 +12,8 @@ from typing import Final
 
 import psutil
 
-from core.no_window import NO_WINDOW
 from core.processes.identity import ProcessId, identify, is_alive
+from core.program_search import NO_WINDOW
 
 assert sys.platform == "win32"  # tells mypy what the rest is for
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from core.records import RecordError, read_record
 
 MEMORY: Final = "memory"
 CHECKPOINT: Final = "checkpoint"
@@ -13,11 +15,6 @@ DIRECTIONS: Final = ("", "lower", "higher")
 MOST: Final = 5
 
 _METRIC: Final = re.compile(r"[A-Za-z_][\w./@-]{0,63}")
-_KEYS: Final = ("metric", "label", "unit", "better")
-
-
-class HeroError(ValueError):
-    """An invalid `[[heroes]]` table, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,7 @@ class Hero:
     """
 
     metric: str
-    label: str
+    label: str = ""
     unit: str = ""
     better: str = ""
 
@@ -62,32 +59,27 @@ def evaluated_metric(heroes: Sequence[Hero]) -> str:
 
 
 def read_heroes(tables: object) -> tuple[Hero, ...]:
-    """The figures of a manifest's `[[heroes]]`; raises `HeroError`."""
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise HeroError("heroes must be a list of [[heroes]] tables.")
+    """The figures of a manifest's `[[heroes]]`; raises `ValueError` with a sentence."""
+    if not isinstance(tables, list):
+        raise ValueError("heroes must be a list of [[heroes]] tables.")
     if len(tables) > MOST:
-        raise HeroError(f"There are {len(tables)} [[heroes]]; {MOST} have room.")
+        raise ValueError(f"There are {len(tables)} [[heroes]]; {MOST} have room.")
     heroes = tuple(_hero(number, table) for number, table in enumerate(tables, 1))
     metrics = [hero.metric for hero in heroes]
     twice = next((metric for metric in metrics if metrics.count(metric) > 1), None)
     if twice is not None:
-        raise HeroError(f"Two heroes show the metric {twice!r}.")
+        raise ValueError(f"Two heroes show the metric {twice!r}.")
     return heroes
 
 
-def _hero(number: int, table: Mapping[str, Any]) -> Hero:
-    unknown = next((key for key in table if key not in _KEYS), None)
-    if unknown is not None:
-        raise HeroError(f"hero {number} has an unknown key {unknown!r}. Choose one of: {', '.join(_KEYS)}.")
-    metric = table.get("metric")
-    if not isinstance(metric, str) or not _METRIC.fullmatch(metric):
-        raise HeroError(f"hero {number} has the metric {metric!r}; it must be the name of a metric.")
-    for key in ("label", "unit", "better"):
-        if not isinstance(table.get(key, ""), str):
-            raise HeroError(f"hero {metric!r}: {key} is {table[key]!r}; it must be text.")
-    if table.get("better", "") not in DIRECTIONS:
-        raise HeroError(f'hero {metric!r}: better is {table["better"]!r}; it must be "lower", "higher" or "".')
-    title = metric.replace("_", " ")
-    return Hero(
-        metric, table.get("label") or title[:1].upper() + title[1:], table.get("unit", ""), table.get("better", "")
-    )
+def _hero(number: int, table: object) -> Hero:
+    try:
+        hero = read_record(Hero, table, strict=True)
+    except RecordError as error:
+        raise ValueError(f"hero {number}: {error}. Its keys are metric, label, unit and better.") from None
+    if not _METRIC.fullmatch(hero.metric):
+        raise ValueError(f"hero {number} has the metric {hero.metric!r}; it must be the name of a metric.")
+    if hero.better not in DIRECTIONS:
+        raise ValueError(f'hero {hero.metric!r}: better is {hero.better!r}; it must be "lower", "higher" or "".')
+    title = hero.metric.replace("_", " ")
+    return replace(hero, label=hero.label or title[:1].upper() + title[1:])

@@ -37,10 +37,10 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from core.config.config_file import MAX_FILE_BYTES
 from core.config.fields import FieldSpec, FieldValue, matches
@@ -50,7 +50,7 @@ from core.errors import ConfigError, sentences
 from core.held_files import read_all
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER
-from core.recipes.heroes import Hero, HeroError, read_heroes
+from core.recipes.heroes import Hero, read_heroes
 from core.recipes.manifest_fields import (
     ManifestError,
     find_difference,
@@ -59,7 +59,9 @@ from core.recipes.manifest_fields import (
     nearest_name,
     read_fields,
 )
-from core.recipes.parameter_formula import FormulaError, ParameterFormula, read_formula
+from core.recipes.parameter_formula import ParameterFormula, read_formula
+
+T = TypeVar("T", str, bool)
 
 FORMAT: Final = "rankdeck-recipe"
 # The file with `check(request)`.
@@ -235,90 +237,69 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         raise ManifestError(f'format is {manifest.get("format")!r}; it must be "{FORMAT}".')
     if manifest.get("version") != VERSION:
         raise ManifestError(f"version is {manifest.get('version')!r}; this Rankdeck reads version {VERSION}.")
-    name = _text(manifest, "name", folder.name)
+    name = _typed(manifest, "name", folder.name)
     if name != folder.name or not _NAME.fullmatch(name):
         raise ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
-    program = _text(manifest, "program", "")
-    entry = _text(manifest, "entry", program or "train.py")
+    program = _typed(manifest, "program", "")
+    entry = _typed(manifest, "entry", program or "train.py")
     checks_in_function = manifest.get("check") is True
-    check = CHECK if checks_in_function else _text(manifest, "check", "")
-    options = _text(manifest, "options", "")
+    check = CHECK if checks_in_function else _typed(manifest, "check", "")
+    options = _typed(manifest, "options", "")
     for key, file in (("entry", entry), ("program", program), ("check", check), ("options", options)):
         if file and (Path(file).name != file or not (folder / file).is_file()):
             raise ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
-    self_contained = manifest.get("self_contained", False)
-    if not isinstance(self_contained, bool) or (self_contained and not program):
-        raise ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
-    defaults, uses = _defaults(manifest.get("defaults", {})), _uses(manifest.get("uses", []))
+    self_contained = _typed(manifest, "self_contained", False)
+    if self_contained and not program:
+        raise ManifestError("self_contained belongs to recipes with a program.")
+    defaults = _defaults(manifest.get("defaults", {}))
+    uses = _names(manifest, "uses", (*FIELD_BY_NAME, "devices").__contains__, "of common fields' names")
+    modes = _names(manifest, "modes", RESOLVED_MODES.__contains__, f"out of {', '.join(RESOLVED_MODES)}")
     fields = read_fields(manifest.get("fields", []))
     try:
         heroes = read_heroes(manifest.get("heroes", []))
         parameters = read_formula(manifest.get("parameters"))
-    except (FormulaError, HeroError) as error:
+    except ValueError as error:
         raise ManifestError(str(error)) from None
     difference = find_difference(folder / options, fields) if options else ""
     if difference:
         raise ManifestError(difference)
     return Recipe(
         name=name,
-        title=_text(manifest, "title", name),
-        description=_text(manifest, "description", ""),
+        title=_typed(manifest, "title", name),
+        description=_typed(manifest, "description", ""),
         folder=folder,
         fields=fields,
         defaults=defaults,
-        modes=_modes(manifest.get("modes", list(RESOLVED_MODES))),
+        modes=tuple(map(Mode.read, modes)) or RESOLVED_MODES,
         entry=entry,
         program=program,
         self_contained=self_contained,
         uses=uses,
-        exports=_exports(manifest.get("exports", [])),
-        requires=_requires(manifest.get("requires", [])),
+        exports=_names(manifest, "exports", _EXPORTS.__contains__, f"out of {', '.join(_EXPORTS)}"),
+        requires=_names(manifest, "requires", _MODULE.fullmatch, "of packages' names, as they are imported"),
         check=check,
         checks_in_function=checks_in_function,
-        own_samples=_flag(manifest, "own_samples"),
-        uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
+        own_samples=_typed(manifest, "own_samples", False),
+        uses_model=_typed(manifest, "uses_model", False) or "model" in (*defaults, *uses),
         heroes=heroes,
         variants=_variants(manifest.get("variants", []), fields),
         parameters=parameters,
     )
 
 
-def _text(table: Mapping[str, Any], key: str, default: str) -> str:
+def _typed(table: Mapping[str, Any], key: str, default: T) -> T:
+    """A text or a flag."""
     value = table.get(key, default)
-    if not isinstance(value, str):
-        raise ManifestError(f"{key} is {value!r}; it must be text.")
+    if not isinstance(value, type(default)):
+        wanted = "text" if isinstance(default, str) else "true or false"
+        raise ManifestError(f"{key} is {value!r}; it must be {wanted}.")
     return value
 
 
-def _flag(table: Mapping[str, Any], key: str) -> bool:
-    value = table.get(key, False)
-    if not isinstance(value, bool):
-        raise ManifestError(f"{key} is {value!r}; it must be true or false.")
-    return value
-
-
-def _modes(value: object) -> tuple[Mode, ...]:
-    if not isinstance(value, list) or not value or any(mode not in RESOLVED_MODES for mode in value):
-        raise ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(RESOLVED_MODES)}.")
-    return tuple(Mode.read(mode) for mode in value)
-
-
-def _uses(value: object) -> tuple[str, ...]:
-    known = (*FIELD_BY_NAME, "devices")
-    if not isinstance(value, list) or any(name not in known for name in value):
-        raise ManifestError(f"uses is {value!r}; it must be a list of common fields' names.")
-    return tuple(value)
-
-
-def _exports(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or any(name not in _EXPORTS for name in value):
-        raise ManifestError(f"exports is {value!r}; it must be a list out of {', '.join(_EXPORTS)}.")
-    return tuple(value)
-
-
-def _requires(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(name, str) and _MODULE.fullmatch(name) for name in value):
-        raise ManifestError(f"requires is {value!r}; it must be a list of packages' names, as they are imported.")
+def _names(table: Mapping[str, Any], key: str, fits: Callable[[str], object], wanted: str) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(name, str) and fits(name) for name in value):
+        raise ManifestError(f"{key} is {value!r}; it must be a list {wanted}.")
     return tuple(value)
 
 

@@ -1,6 +1,7 @@
-"""Parameter formulas: the size of a recipe's model, from its settings alone and within a millisecond. Pure.
+"""Sizes of models: counted by a program that builds one, or by a recipe's formula from its settings alone. Pure.
 
-`recipe.toml` has it, for a first verdict on memory long before a process could build the model::
+A recipe's `build_model(request)` makes a model without weights, whose parameters `core.measure.estimate.probe` counts.
+`recipe.toml` has the formula, for a first verdict on memory long before a process could build the model::
 
     [parameters]
     weights_of = "model"                       # optional: a setting that may name a folder with trained weights
@@ -24,15 +25,37 @@ from core.config import RunConfig
 from core.config.fields import FieldSpec
 from core.held_files import open_binary
 from core.parsing import ParseError, parse_json
-from core.recipes.parameter_count import ParameterCount
+from core.records import RecordError, Whole, read_record
 
 # The limit of the safetensors format itself.
 _MOST_HEADER_BYTES: Final = 100 << 20
 Conditions = tuple[tuple[str, str], ...]
 
 
-class FormulaError(Exception):
-    """An invalid `[parameters]` table, as a sentence."""
+@dataclass(frozen=True, slots=True)
+class ParameterCount:
+    """The size of a model.
+
+    Attributes:
+        total: All parameters; one that two layers share counts once.
+        trained: With LoRA only a few.
+    """
+
+    total: Whole
+    trained: Whole
+
+
+def read_count(values: Mapping[str, Any]) -> ParameterCount | None:
+    """The count in a program's answer; None for none."""
+    try:
+        return read_record(ParameterCount, values) if values else None
+    except RecordError:
+        return None
+
+
+def depends_on(config: RunConfig) -> tuple[object, ...]:
+    """The settings that a model can be built from; two configs alike in them have one parameter count."""
+    return config.recipe, config.model, config.seq_len, config.dataset_file, sorted(config.options.items()), config.env
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +88,20 @@ class ModelSize:
 
 
 def read_formula(table: object) -> ParameterFormula | None:
-    """The formula of a manifest; None where it has none. Raises `FormulaError`."""
+    """The formula of a manifest; None where it has none. Raises `ValueError` with a sentence."""
     if table is None:
         return None
     if not isinstance(table, dict) or not table.keys() <= {"terms", "weights_of", "frozen_when", "half_when"}:
-        raise FormulaError("[parameters] must be a table with terms, weights_of, frozen_when and half_when.")
+        raise ValueError("[parameters] must be a table with terms, weights_of, frozen_when and half_when.")
     terms = table.get("terms", [])
     if not isinstance(terms, list) or not all(isinstance(term, dict) for term in terms):
-        raise FormulaError("parameters.terms must be a list of [[parameters.terms]] tables.")
+        raise ValueError("parameters.terms must be a list of [[parameters.terms]] tables.")
     products = []
     for term in terms:
         factors = term.get("product")
         fits = isinstance(factors, list) and all(isinstance(one, str | int | float) for one in factors)
         if not fits or not term.keys() <= {"product", "when"}:
-            raise FormulaError("A term of [parameters] needs a product of numbers and names of settings.")
+            raise ValueError("A term of [parameters] needs a product of numbers and names of settings.")
         products.append((tuple(factors), _conditions(term.get("when", []))))
     return ParameterFormula(
         tuple(products),
@@ -107,7 +130,7 @@ def model_size(formula: ParameterFormula | None, config: RunConfig) -> ModelSize
 
 def _conditions(value: object) -> Conditions:
     if not isinstance(value, list) or len(value) % 2 or not all(isinstance(text, str) for text in value):
-        raise FormulaError("A when of [parameters] must be pairs of a setting's name and what it must hold.")
+        raise ValueError("A when of [parameters] must be pairs of a setting's name and what it must hold.")
     return tuple(zip(value[::2], value[1::2], strict=True))
 
 

@@ -16,7 +16,7 @@ from core.errors import PreflightError, RunBusyError, StateFileError
 from core.files.atomic import explained
 from core.files.links import is_link, remove_link
 from core.held_files import is_sharing_violation, rename, retried
-from core.no_window import NO_WINDOW
+from core.program_search import NO_WINDOW
 from core.run_folder.store import RunStore
 
 _LIMIT_S: Final = 600.0

@@ -34,12 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     folder = Path(sys.prefix).parent
     version = folder.name.rpartition("-")[0]
-    if options.ask is not None and not _wants_back(options.ask, version):
+    question = f"Rankdeck could not be opened:\n\n{options.ask}\n\nGo back to version {version}?"
+    if options.ask is not None and _message(question, _QUESTION) != _YES:
         return 2
     try:
         put_in_place(folder, LIMIT_S)
     except OSError as error:
-        _say(f"Rankdeck {version} could not be put back: {error}. Close Rankdeck and start its setup.")
+        _message(f"Rankdeck {version} could not be put back: {error}. Close Rankdeck and start its setup.", _STOP)
         return 1
     _note(folder.name, version)
     if options.ask is not None:
@@ -80,15 +81,6 @@ def _note(name: str, version: str) -> None:
             winreg.SetValueEx(key, "PreviousFolder", 0, winreg.REG_SZ, left)
         winreg.SetValueEx(key, "VersionFolder", 0, winreg.REG_SZ, name)
         winreg.SetValueEx(key, "DisplayVersion", 0, winreg.REG_SZ, version)
-
-
-def _wants_back(error: str, version: str) -> bool:
-    text = f"Rankdeck could not be opened:\n\n{error}\n\nGo back to version {version}?"
-    return _message(text, _QUESTION) == _YES
-
-
-def _say(text: str) -> None:
-    _message(text, _STOP)
 
 
 def _message(text: str, kind: int) -> int:

@@ -56,7 +56,7 @@ def build(options: argparse.Namespace) -> Path:
         python = payload / "python"
         unpack_python(options.python, python, inputs.left_out_of_python)
         _download(wheels, python_version(python), options.wheels)
-        _build_wheel(options.source, wheels, options.wheels)
+        _pip("wheel", "--no-deps", "-w", str(wheels), str(options.source), folder=options.wheels)
         install_wheels(wheels.glob("*.whl"), python, inputs.left_out_of_packages)
         launcher = _download_launcher(work / "launcher", inputs.launcher, inputs.launcher_sha256, options.wheels)
         version = rankdeck_version(options.source)
@@ -95,10 +95,6 @@ def _download(target: Path, version: str, folder: Path | None) -> None:
         "download", "--no-deps", *_FOR_WINDOWS, "--python-version", version, "--require-hashes",
         "-r", str(WINDOW_PACKAGES), "-d", str(target), folder=folder,
     )  # fmt: skip
-
-
-def _build_wheel(source: Path, target: Path, folder: Path | None) -> None:
-    _pip("wheel", "--no-deps", "-w", str(target), str(source), folder=folder)
 
 
 def _download_launcher(target: Path, requirement: str, expected: str, folder: Path | None) -> Path:

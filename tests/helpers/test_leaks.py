@@ -14,7 +14,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from tests.helpers import leaks, run_logs
+from tests.helpers import leaks
 
 pytestmark = pytest.mark.windows
 
@@ -68,14 +68,3 @@ def test_a_host_that_does_not_run_any_more_is_no_leak(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "host.json").write_text('{"pi', encoding="utf-8")
     assert leaks.wait_until_gone(leaks.Held.now(with_qt=False), False, tmp_path, 0.0) == []
-
-
-def test_the_logs_of_runs_are_shown_from_their_end(tmp_path: Path) -> None:
-    logs = tmp_path / "a run" / "logs"
-    logs.mkdir(parents=True)
-    (tmp_path / "a run" / "state.json").write_text("{}", encoding="utf-8")
-    (logs / "rank0.log").write_text("\n".join(map(str, range(100))), encoding="utf-8")
-    sections = dict(run_logs.sections(tmp_path))
-    text = sections[str(Path("a run", "logs", "rank0.log"))]
-    assert text.startswith("(40 lines before)\n40\n")
-    assert text.endswith("\n99")

@@ -1,14 +1,10 @@
-"""Sharing violations: Windows refuses to replace, or to remove, a file that another process has open."""
+"""Sharing violations: Windows refuses to replace, or to remove, a file that is open."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
 import sys
-import textwrap
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,37 +22,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "win32", reason="only Windows refuses to replace a file that is open"),
 ]
 
-HOLDER = textwrap.dedent("""
-    import sys
-    with open(sys.argv[1], "rb") as file:
-        print("held", flush=True)
-        sys.stdin.readline()
-""")
-
-
-class Holder:
-    """Another process that has a file open."""
-
-    def __init__(self, path: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline().strip() == b"held"
-
-    def release(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self.process.communicate(b"\n", timeout=30)
-
-
-@contextlib.contextmanager
-def held(path: Path) -> Iterator[Holder]:
-    holder = Holder(path)
-    try:
-        yield holder
-    finally:
-        holder.release()
-
 
 def make_ledger() -> Ledger:
     return Ledger.new({"path": "t", "size_bytes": 1, "sha256": "0", "files": 1}, 10, 10, 5, 1, 1, 1, 1)
@@ -67,7 +32,7 @@ def test_the_state_file_is_replaced_as_soon_as_its_reader_lets_go(tmp_path: Path
     ledger = make_ledger()
     write_atomic(path, json.dumps(ledger.as_dict()))
     ledger.claim(0, 0)
-    with held(path) as holder:
+    with path.open("rb") as holder:
         refused = False
         try:
             replace_with_retry(_copy(path, "other"), path, timeout_s=0.0)
@@ -75,7 +40,7 @@ def test_the_state_file_is_replaced_as_soon_as_its_reader_lets_go(tmp_path: Path
             refused = True
             assert explain(error, "x").next_step
         assert refused, "the file could be replaced while it was open: this test proves nothing here"
-        letting_go = threading.Timer(0.5, holder.release)
+        letting_go = threading.Timer(0.5, holder.close)
         letting_go.start()
         write_atomic(path, json.dumps(ledger.as_dict()))
         letting_go.join()
@@ -86,7 +51,7 @@ def test_the_state_file_is_replaced_as_soon_as_its_reader_lets_go(tmp_path: Path
 def test_a_file_that_is_never_let_go_is_said_and_left_whole(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     write_atomic(path, "[1]")
-    with held(path), pytest.raises(PreflightError):
+    with path.open("rb"), pytest.raises(PreflightError):
         write_atomic(path, "[2]", timeout_s=0.2)
     assert read_json(path) == [1]
     assert [item.name for item in tmp_path.iterdir()] == ["state.json"]
@@ -124,7 +89,7 @@ def test_an_old_checkpoint_that_is_open_is_removed_later(tmp_path: Path) -> None
         part = CommitStaged(number, Position(step), [staged])
         checkpoints.commit(number, {0: part}, make_ledger().as_dict(), mode="single", devices=["cpu:0"])
     first = tmp_path / "checkpoints" / "1"
-    with held(first / "model.safetensors"):
+    with (first / "model.safetensors").open("rb"):
         assert checkpoints.prune(1) == []
         assert [g.number for g in checkpoints.list()] == [2]
         assert checkpoints.remove_unfinished() == [first]
@@ -142,7 +107,7 @@ def test_a_reader_of_the_index_does_not_stop_the_columns(tmp_path: Path) -> None
     index = tmp_path / "columns" / "index.json"
     with MetricsWriter(tmp_path / "metrics.jsonl") as metrics:
         columns = ColumnsWriter(tmp_path)
-        with held(index):
+        with index.open("rb"):
             columns.append([line.encode()], [json.loads(line)], metrics.append([line.encode()]))
             columns.flush()
             assert columns.problem is None

@@ -156,7 +156,7 @@ def _run(
 
 
 def count_parameters(recipe: Recipe, config: RunConfig) -> dict[str, int]:
-    """Count all and the trained parameters (`core.recipes.parameter_count`); empty where no model can be built."""
+    """Count all and the trained parameters (`core.recipes.parameter_formula`); empty where no model can be built."""
     try:
         build = load_function(recipe, "build_model")
         with torch.device("meta"):  # shapes without memory, so any size is counted on any machine

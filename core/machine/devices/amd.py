@@ -1,8 +1,8 @@
-"""AMD GPUs through AMD's `amdsmi`, where it is installed: names, memory, load, temperature and power. Linux only.
+"""AMD GPUs through AMD's `amdsmi`, where it is installed: names, memory and load. Linux only.
 
 `amdsmi` belongs to a ROCm installation (`pip install /opt/rocm/share/amd_smi`, or the package of the same version from
-PyPI) and calls its `libamd_smi.so`. Names and units here are those of `amdsmi_interface.py` in ROCm 6.1 to 7.0: memory
-in MiB, power in W, "N/A" for what a card lacks.
+PyPI) and calls its `libamd_smi.so`. Names and units here are those of `amdsmi_interface.py` in ROCm 6.4 to 7.0: memory
+in MiB, "N/A" for what a card lacks.
 Nothing of this has run on a card: tests answer with recorded values (tests/helpers/recorded_amdsmi).
 """
 
@@ -20,18 +20,17 @@ from typing import Any, Final
 
 from core.machine.devices.device import Device, DeviceSample
 from core.machine.devices.driver_thread import Found, GpuDriver
-from core.machine.devices.visible_amd import visible_amd_gpus
+from core.machine.devices.visible import visible_amd_gpus
 
 _LIBRARY: Final = "libamd_smi.so"
 # ROCm's name for every card whose driver gives it no number of its own.
 _NO_UUID: Final = "gpu-xx"
 _NOT_PRESENT: Final = 31
 _NOT_LOADED: Final = 34
-_NOT_STARTED: Final = 32
 # `amdsmi_status_t` of errors after which nothing can train on the card.
 _GONE: Final = {
     _NOT_PRESENT: "GPU is no longer present",
-    _NOT_STARTED: "the AMD driver was stopped",
+    32: "the AMD driver was stopped",
     _NOT_LOADED: "the AMD driver was stopped",
 }
 
@@ -62,15 +61,13 @@ def find_gpus() -> Found:
     smi.amdsmi_init()
     devices: list[Device] = []
     problems: list[str] = []
-    driver = None
     for place, handle in enumerate(smi.amdsmi_get_processor_handles()):
         try:
             devices.append(_device(smi, handle, place))
-            driver = driver or _text(_asked(smi.amdsmi_get_gpu_driver_info, handle), "driver_version")
-        except (smi.AmdSmiException, ValueError) as error:  # a serial number that is none
+        except smi.AmdSmiException as error:
             problems.append(f"AMD GPU {place} cannot be used: {_error_text(error)}.")
     shown = visible_amd_gpus(sorted(devices, key=lambda device: device.index), os.environ)
-    return Found(shown.devices, (*problems, *shown.problems), driver)
+    return Found(shown.devices, (*problems, *shown.problems), None)
 
 
 def _loaded() -> Any:
@@ -90,53 +87,35 @@ def _loaded() -> Any:
 
 
 def _device(smi: Any, handle: Any, place: int) -> Device:
-    asic = _asked(smi.amdsmi_get_gpu_asic_info, handle) or {}
-    numbers = _enumeration(smi, handle)
+    numbers = _asked(smi.amdsmi_get_gpu_enumeration_info, handle) or {}
     rocm_index = int(numbers["hip_id"]) if isinstance(numbers.get("hip_id"), int) else place
     return Device(
         uuid=_uuid(smi, handle),
         kind="cuda",
         index=rocm_index,
-        name=_text(asic, "market_name") or "AMD GPU",
+        name=_text(_asked(smi.amdsmi_get_gpu_asic_info, handle), "market_name") or "AMD GPU",
         memory_bytes=_mebibytes(_asked(smi.amdsmi_get_gpu_vram_usage, handle), "vram_total") or None,
         is_amd=True,
-        architecture=_text(asic, "target_graphics_version") or "",
         rocm_index=rocm_index,
     )
 
 
-def _enumeration(smi: Any, handle: Any) -> Mapping[str, Any]:
-    """HIP's numbers of a card; empty before ROCm 6.4, which has no such function."""
-    function = getattr(smi, "amdsmi_get_gpu_enumeration_info", None)
-    return (_asked(function, handle) if function is not None else None) or {}
-
-
 def _uuid(smi: Any, handle: Any) -> str:
-    """The UUID as ROCm's variables take it; before ROCm 6.4 torch.cuda uses the serial number as such.
+    """The UUID as ROCm's variables take it.
 
     A card without one is named by its place on the PCI bus, and chosen by its number (`Device.rocm_index`).
     """
-    hip_uuid = _text(_enumeration(smi, handle), "hip_uuid")
-    if hip_uuid and hip_uuid.lower() != _NO_UUID:
-        return hip_uuid
-    serial = _text(_asked(smi.amdsmi_get_gpu_asic_info, handle), "asic_serial")
-    if not hip_uuid and serial and int(serial, 16):
-        return f"GPU-{serial.removeprefix('0x').lower():0>16}"
-    return f"AMD-{smi.amdsmi_get_gpu_device_bdf(handle)}"
+    hip_uuid = _text(_asked(smi.amdsmi_get_gpu_enumeration_info, handle), "hip_uuid")
+    return hip_uuid if hip_uuid and hip_uuid.lower() != _NO_UUID else f"AMD-{smi.amdsmi_get_gpu_device_bdf(handle)}"
 
 
 class AmdReader:
-    """Reads one GPU. Used by one thread.
-
-    Attributes:
-        asking: The function that is being called now, to name what hangs.
-    """
+    """Reads one GPU. Used by one thread."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._handle: Any = None
         self._smi: Any = None
-        self.asking = ""
 
     def read(self) -> DeviceSample:
         started = time.time()
@@ -149,13 +128,10 @@ class AmdReader:
             is_gone = getattr(error, "err_code", None) in _GONE
             text = _error_text(error) if is_gone else f"gives no figures ({_error_text(error)})"
             return DeviceSample(self._device.uuid, started, error=text, is_unusable=is_gone)
-        finally:
-            self.asking = ""
 
     def _find(self) -> None:
         if self._handle is not None:
             return
-        self.asking = "amdsmi_get_processor_handles"
         self._smi.amdsmi_init()
         self._handle = next(filter(self._is_it, self._smi.amdsmi_get_processor_handles()), None)
         if self._handle is None:
@@ -164,48 +140,28 @@ class AmdReader:
     def _is_it(self, handle: Any) -> bool:
         try:
             return _uuid(self._smi, handle) == self._device.uuid
-        except (self._smi.AmdSmiException, ValueError):  # another card that is gone
+        except self._smi.AmdSmiException:  # another card that is gone
             return False
 
     def _read(self, started: float) -> DeviceSample:
-        memory = self._value("amdsmi_get_gpu_vram_usage")
-        utilization = _part(self._value("amdsmi_get_gpu_activity"), "gfx_activity")
-        temperature = self._temperature()
-        power = self._value("amdsmi_get_power_info")
-        power_w = _part(power, "current_socket_power")  # of Instinct MI300 and newer; others have the average
-        power_w = _part(power, "average_socket_power") if power_w is None else power_w
+        memory = _asked(self._smi.amdsmi_get_gpu_vram_usage, self._handle)
+        utilization = _part(_asked(self._smi.amdsmi_get_gpu_activity, self._handle), "gfx_activity")
         used = _mebibytes(memory, "vram_used")
-        nothing = all(figure is None for figure in (used, utilization, temperature, power_w))
         return DeviceSample(
             uuid=self._device.uuid,
             ts=started,
             utilization_percent=utilization,
             memory_used_bytes=used,
             memory_total_bytes=_mebibytes(memory, "vram_total") or self._device.memory_bytes,
-            temperature_celsius=temperature,
-            power_w=power_w,
-            error="gives no figures" if nothing else None,
+            error="gives no figures" if used is None and utilization is None else None,
         )
 
-    def _temperature(self) -> float | None:
-        """The temperature at the edge, as monitors show it; Instinct cards have only that of the hottest spot."""
-        kinds, now = self._smi.AmdSmiTemperatureType, self._smi.AmdSmiTemperatureMetric.CURRENT
-        for kind in (kinds.EDGE, kinds.JUNCTION):
-            value = self._value("amdsmi_get_temp_metric", kind, now)
-            if value is not None:
-                return float(value)
-        return None
 
-    def _value(self, name: str, *arguments: Any) -> Any:
-        self.asking = name
-        return _asked(getattr(self._smi, name), self._handle, *arguments)
-
-
-def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
+def _asked(function: Callable[[Any], Any], handle: Any) -> Any:
     """The answer, or None for what this card or driver does not have; a card that is gone raises."""
     smi = importlib.import_module("amdsmi")
     try:
-        return function(*arguments)
+        return function(handle)
     except smi.AmdSmiException as error:
         if getattr(error, "err_code", None) in _GONE:
             raise
@@ -233,5 +189,5 @@ def _mebibytes(answer: Mapping[str, Any] | None, key: str) -> int | None:
 
 
 AMD: Final = GpuDriver(
-    "AMD", find_gpus, lambda device, _: AmdReader(device), why_no_gpu, lambda error: not why_no_gpu(error)
+    "AMD", find_gpus, lambda device, _: AmdReader(device).read, why_no_gpu, lambda error: not why_no_gpu(error)
 )

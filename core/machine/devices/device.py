@@ -29,7 +29,6 @@ class Device:
         counts_energy: Its driver counts the energy that it uses.
         is_unclear: It is hidden because it is not known which GPU a number in that variable means.
         is_amd: It is AMD's: a ROCm build of torch trains on it, and no other.
-        architecture: ROCm's name of its architecture: "gfx1100"; empty for other makers.
         rocm_index: Its place in ROCm's own list, which names it where it has no UUID; None for other makers.
     """
 
@@ -43,7 +42,6 @@ class Device:
     is_unclear: bool = False
     counts_energy: bool = False
     is_amd: bool = False
-    architecture: str = ""
     rocm_index: int | None = None
 
     @property

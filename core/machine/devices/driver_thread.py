@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from core.machine.devices.device import Device, DeviceSample
 
@@ -110,17 +110,8 @@ class Found:
     driver: str | None
 
 
-class GpuReader(Protocol):
-    """Reads one GPU. Used by one thread, which may hang in `read`.
-
-    Attributes:
-        asking: The driver's function that is being called now, to name what hangs.
-    """
-
-    asking: str
-
-    def read(self) -> DeviceSample:
-        """All figures now; None for those that the card does not support. A card that is gone has an error."""
+# Reads all figures of one GPU; None for those that it does not support. Used by one thread, which may hang in it.
+ReadGpu = Callable[[], DeviceSample]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +128,6 @@ class GpuDriver:
 
     maker: str
     find: Callable[[], Found]
-    reader: Callable[[Device, bool], GpuReader]
+    reader: Callable[[Device, bool], ReadGpu]
     why_none: Callable[[BaseException], str]
     is_absent: Callable[[BaseException], bool]

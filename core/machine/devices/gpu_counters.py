@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from core.machine.devices.device import DeviceProcess, DeviceSample
 
@@ -28,12 +28,6 @@ _INSTANCE: Final = re.compile(
 NOTABLE_SHARED_BYTES: Final = 512 << 20
 # A card that is emptier has no reason to spill: what is shared there was asked for.
 _FULL: Final = 0.85
-
-
-class GpuCounters(Protocol):
-    """A source of readings: Windows (`core.machine.devices.pdh`), or a recording in tests."""
-
-    def read(self) -> Readings: ...
 
 
 @dataclass(frozen=True, slots=True)

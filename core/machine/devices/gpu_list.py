@@ -9,7 +9,7 @@ from typing import Final
 
 from core.machine.devices.amd import AMD, is_installed
 from core.machine.devices.device import Device
-from core.machine.devices.driver_thread import DriverThread, Found, GpuDriver, GpuReader
+from core.machine.devices.driver_thread import DriverThread, Found, GpuDriver, ReadGpu
 from core.machine.devices.nvml import NVIDIA
 
 _SLOW: Final = "The {maker} driver has not answered yet. Its GPUs appear when it does."
@@ -93,15 +93,15 @@ class OwnGpu:
 
     def __init__(self, *, is_amd: bool) -> None:
         driver = AMD if is_amd else NVIDIA
-        self._reader: GpuReader | None = None
+        self._read: ReadGpu | None = None
         try:
             devices = driver.find().devices
         except Exception:
             return
         first = next((device for device in devices if not device.hidden_by), None)
         if first is not None:
-            self._reader = driver.reader(first, False)
+            self._read = driver.reader(first, False)
 
     def used_bytes(self) -> int | None:
         """Its memory in use, by all processes; None where the driver does not say."""
-        return None if self._reader is None else self._reader.read().memory_used_bytes
+        return None if self._read is None else self._read().memory_used_bytes

@@ -11,10 +11,12 @@ from typing import Any, Final
 from core.machine.devices.cpu import HostReader, cpu_slots
 from core.machine.devices.device import Device, DeviceSample, HostSample
 from core.machine.devices.driver_thread import DriverThread, GpuDriver
-from core.machine.devices.gpu_counters import GpuCounters, ProcessUse, with_use
+from core.machine.devices.gpu_counters import ProcessUse, with_use
 from core.machine.devices.gpu_list import GpuList, drivers_here
-from core.machine.devices.pdh import ProcessGpuUse
 from core.machine.process_reading import descendants
+
+if sys.platform == "win32":
+    from core.machine.devices.pdh import ProcessGpuUse
 
 FIRST_LOOK_LIMIT_S: Final = 5.0
 SAMPLE_LIMIT_S: Final = 1.0
@@ -31,8 +33,8 @@ class _Gpu:
     def __init__(self, device: Device, driver: GpuDriver, hang_s: float, with_processes: bool) -> None:
         self.device = device
         self._hang_s = hang_s
-        self.reader = driver.reader(device, with_processes)
-        self.thread: DriverThread[DeviceSample] = DriverThread(f"rankdeck-gpu-{device.index}", self.reader.read)
+        read = driver.reader(device, with_processes)
+        self.thread: DriverThread[DeviceSample] = DriverThread(f"rankdeck-gpu-{device.index}", read)
 
     def sample(self, ticket: int, deadline: float) -> DeviceSample:
         thread, uuid = self.thread, self.device.uuid
@@ -44,9 +46,7 @@ class _Gpu:
         silent_s = thread.silent_for_s
         if fresh or silent_s < hang_s:
             return thread.latest or DeviceSample(uuid, time.time())  # nothing is known yet
-        asking = f" ({self.reader.asking})" if self.reader.asking else ""
-        error = f"has not answered for {silent_s:.0f} s{asking}"
-        return DeviceSample(uuid, time.time(), error=error, is_unusable=True)
+        return DeviceSample(uuid, time.time(), error=f"has not answered for {silent_s:.0f} s", is_unusable=True)
 
 
 class DeviceMonitor:
@@ -63,7 +63,6 @@ class DeviceMonitor:
             is shown.
         cpu_too: List CPU devices beside GPUs.
         with_processes: List the processes that compute on each GPU.
-        counters: The GPU memory of processes; None: Windows' own counters there, nothing elsewhere.
     """
 
     def __init__(
@@ -74,11 +73,10 @@ class DeviceMonitor:
         first_look_limit_s: float = FIRST_LOOK_LIMIT_S,
         sample_limit_s: float = SAMPLE_LIMIT_S,
         hang_s: float = HANG_S,
-        counters: GpuCounters | None = None,
     ) -> None:
         self._use: DriverThread[dict[int, list[ProcessUse]]] | None = None
-        if counters is not None or sys.platform == "win32":
-            self._use = DriverThread("rankdeck-gpu-counters", ProcessGpuUse(counters).read)
+        if sys.platform == "win32":
+            self._use = DriverThread("rankdeck-gpu-counters", ProcessGpuUse().read)
         self._roots: dict[str, int] = {}
         self._members: tuple[float, dict[str, tuple[int, ...]]] = (float("-inf"), {})
         self._cpu_too = cpu_too
@@ -158,11 +156,6 @@ class DeviceMonitor:
     def driver(self) -> str | None:
         self._known_gpus()
         return self._list.driver("NVIDIA")
-
-    @property
-    def amd_driver(self) -> str | None:
-        self._known_gpus()
-        return self._list.driver("AMD")
 
     def close(self, limit_s: float = 2.0) -> None:
         """End the threads; one that hangs in the driver is not waited for: it ends with the process."""

@@ -100,13 +100,9 @@ def _mig_device(uuid: str) -> Device | None:
 
 
 class NvmlReader:
-    """Reads one GPU. Used by one thread.
+    """Reads one GPU. Used by one thread."""
 
-    Attributes:
-        asking: The NVML function that is being called now, to name what hangs.
-    """
-
-    def __init__(self, device: Device, *, with_processes: bool = False) -> None:
+    def __init__(self, device: Device, with_processes: bool) -> None:
         self._device = device
         self._with_processes = with_processes
         self._names: dict[int, str] = {}
@@ -116,7 +112,6 @@ class NvmlReader:
         self._handle: Any = None
         self._power_limit_w: float | None = None
         self._refusal = ""
-        self.asking = ""
 
     def read(self) -> DeviceSample:
         started = time.time()
@@ -128,13 +123,10 @@ class NvmlReader:
             gone = type(error).__name__ in _GONE
             text = _error_text(error) if gone else _no_figures(_error_text(error))
             return DeviceSample(self._device.uuid, started, error=text, is_unusable=gone)
-        finally:
-            self.asking = ""
 
     def _find(self) -> None:
         if self._handle is not None:
             return
-        self.asking = "nvmlDeviceGetHandleByUUID"
         try:
             self._handle = pynvml.nvmlDeviceGetHandleByUUID(self._device.uuid)
         except pynvml.NVMLError as error:
@@ -146,7 +138,6 @@ class NvmlReader:
 
     def _read(self, started: float) -> DeviceSample:
         self._refusal = ""
-        self.asking = "nvmlDeviceGetMemoryInfo"
         used, total = _memory(self._handle)
         utilization = self._value(pynvml.nvmlDeviceGetUtilizationRates)
         temperature = self._figure(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU)
@@ -205,7 +196,6 @@ class NvmlReader:
         return None if value is None else float(value)
 
     def _value(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        self.asking = function.__name__
         try:
             return _answer(function, self._handle, *arguments)
         except _NoAnswer as error:
@@ -266,7 +256,7 @@ def _error_text(error: BaseException) -> str:
 NVIDIA: Final = GpuDriver(
     "NVIDIA",
     find_gpus,
-    lambda device, with_processes: NvmlReader(device, with_processes=with_processes),
+    lambda device, with_processes: NvmlReader(device, with_processes).read,
     why_no_gpu,
     lambda error: type(error).__name__ == "NVMLError_LibraryNotFound",
 )

@@ -1,6 +1,8 @@
-"""GPUs visible to CUDA by `CUDA_VISIBLE_DEVICES`, as CUDA numbers them. Pure: NVML ignores that variable.
+"""GPUs that `CUDA_VISIBLE_DEVICES` and ROCm's variables leave visible, as programs number them. Pure.
 
+The drivers' libraries ignore these variables.
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
+https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from typing import Final
 
 from core.machine.devices.device import Device
 
-VARIABLE: Final = "CUDA_VISIBLE_DEVICES"
+CUDA: Final = "CUDA_VISIBLE_DEVICES"
+ROCR: Final = "ROCR_VISIBLE_DEVICES"
+HIP: Final = "HIP_VISIBLE_DEVICES"
 ORDER: Final = "CUDA_DEVICE_ORDER"
 BY_BUS: Final = "PCI_BUS_ID"
 _ORDINAL: Final = re.compile(r"[+-]?\d+")
 
-UNCLEAR_STEP: Final = f"Set {ORDER}={BY_BUS} to count as nvidia-smi does, or name GPUs by UUID in {VARIABLE}."
+UNCLEAR_STEP: Final = f"Set {ORDER}={BY_BUS} to count as nvidia-smi does, or name GPUs by UUID in {CUDA}."
 
 
 def unclear_cause(setting: str) -> str:
@@ -29,11 +33,11 @@ def unclear_cause(setting: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VisibleGpus:
-    """The GPUs of a machine as a CUDA program started here would see them.
+    """The GPUs of a machine as a program started here would see them.
 
     Attributes:
-        devices: The visible ones in CUDA's order, `Device.index` counting them; then the hidden ones.
-        problems: Faults of the variable, a sentence each.
+        devices: The visible ones in its order, `Device.index` counting them; then the hidden ones.
+        problems: Faults of the variables, a sentence each.
     """
 
     devices: tuple[Device, ...]
@@ -51,36 +55,69 @@ def visible_gpus(
         gpus: All GPUs, in the order of the PCI bus.
         find_mig: Looks up a MIG device by its UUID, which is in no list of GPUs.
     """
-    value = environment.get(VARIABLE)
+    value = environment.get(CUDA)
     if value is None:
         return VisibleGpus(tuple(gpus))
-    setting = f"{VARIABLE}={value}" if value.strip() else f'{VARIABLE}=""'
+    setting, entries = _parsed(CUDA, value)
     by_bus = environment.get(ORDER, "").strip().upper() == BY_BUS
-    entries = [entry.strip() for entry in value.split(",")] if value.strip() else []
     is_one_kind = len({(gpu.name, gpu.memory_bytes) for gpu in gpus}) <= 1
     if _depends_on_order(entries, gpus) and not (by_bus or is_one_kind):
         problem = f"{unclear_cause(setting)} {UNCLEAR_STEP}"
         return VisibleGpus(tuple(replace(gpu, hidden_by=setting, is_unclear=True) for gpu in gpus), (problem,))
-    chosen, problems = _chosen(entries, gpus, find_mig, setting)
-    visible = tuple(replace(gpu, index=place) for place, gpu in enumerate(chosen))
-    uuids = {gpu.uuid for gpu in visible}
-    hidden = tuple(replace(gpu, hidden_by=setting) for gpu in gpus if gpu.uuid not in uuids)
-    return VisibleGpus((*visible, *hidden), problems)
+    chosen, problems = _chosen(entries, gpus, setting, find_mig)
+    return VisibleGpus((*_counted(chosen), *_hidden(gpus, chosen, setting)), problems)
+
+
+def visible_amd_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> VisibleGpus:
+    """Apply ROCm's variables, to all AMD GPUs in ROCm's order.
+
+    Its runtime applies `ROCR`, and HIP, which torch is built on, its own to what is left; HIP reads CUDA's name where
+    its own is not set.
+    """
+    left, hidden, problems = list(gpus), [], []
+    for name in (ROCR, HIP if HIP in environment else CUDA):
+        value = environment.get(name)
+        if value is None:
+            continue
+        setting, entries = _parsed(name, value)
+        chosen, faults = _chosen(entries, left, setting)
+        problems += faults
+        hidden += _hidden(left, chosen, setting)
+        left = chosen
+    return VisibleGpus((*_counted(left), *hidden), tuple(problems))
+
+
+def _parsed(name: str, value: str) -> tuple[str, list[str]]:
+    """A variable as text, and its entries."""
+    if not value.strip():
+        return f'{name}=""', []
+    return f"{name}={value}", [entry.strip() for entry in value.split(",")]
+
+
+def _counted(gpus: Sequence[Device]) -> list[Device]:
+    return [replace(gpu, index=place) for place, gpu in enumerate(gpus)]
+
+
+def _hidden(gpus: Sequence[Device], chosen: Sequence[Device], setting: str) -> list[Device]:
+    return [replace(gpu, hidden_by=setting) for gpu in gpus if gpu not in chosen]
 
 
 def _chosen(
-    entries: Sequence[str], ordered: Sequence[Device], find_mig: Callable[[str], Device | None], setting: str
+    entries: Sequence[str], gpus: Sequence[Device], setting: str, find_mig: Callable[[str], Device | None] | None = None
 ) -> tuple[list[Device], tuple[str, ...]]:
+    """The named GPUs, and the fault of an entry that ends the list early; only CUDA's has MIG devices."""
     chosen: list[Device] = []
+    ignores = f"{'ROCm' if find_mig is None else 'CUDA'} ignores it and what follows it."
     for entry in entries:
-        gpu = find_mig(entry) if entry.startswith("MIG-") else _named(entry, ordered)
+        gpu = find_mig(entry) if find_mig is not None and entry.startswith("MIG-") else _named(entry, gpus)
         if gpu is None:
             if entry == "-1":  # the usual way to say "none"; CUDA takes any negative number so
                 return chosen, ()
-            what = f"{setting} names {entry or 'an empty place'}, and there is no such GPU here."
-            return chosen, (f"{what} CUDA ignores it and what follows it.",)
-        if gpu in chosen:
+            return chosen, (f"{setting} names {entry or 'an empty place'}, and there is no such GPU here. {ignores}",)
+        if gpu in chosen and find_mig is not None:
             return [], (f"{setting} names {gpu.name} twice, and CUDA then shows no GPU at all.",)
+        if gpu in chosen:
+            return chosen, (f"{setting} names {gpu.name} twice. {ignores}",)
         chosen.append(gpu)
     return chosen, ()
 

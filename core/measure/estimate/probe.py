@@ -22,7 +22,7 @@ from core.measure.ranks import MeasuringRanks
 from core.parsing import parse_json
 from core.paths import default_runs_dir
 from core.recipes.check import error_in
-from core.recipes.parameter_count import ParameterCount, read_count
+from core.recipes.parameter_formula import ParameterCount, read_count
 from core.records import RecordError, Whole, read_record
 
 # For all that a probe does: about fifteen seconds where nothing else computes, longer beside other programs.

@@ -320,27 +320,22 @@ def test_what_is_neither_run_nor_test_is_refused_with_the_usage(tmp_path: Path) 
     assert not checkout.venv.exists()
 
 
-def test_an_old_python_is_told_in_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
-    path = ROOT / "installer" / "bootstrap.py"
-    source = path.read_text(encoding="utf-8")
-    ast.parse(source, feature_version=(3, 4))
-    program = f"import sys; sys.version_info = (3, 10, 2); sys.version = '3.10.2 (x)'; exec({source!r})"
-    answer = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
-    assert answer.returncode == 3
-    assert capfd.readouterr().err.splitlines() == [
-        "This Python is too old: Rankdeck needs Python 3.11 to 3.14, and this is Python 3.10.2.",
-        "Install Python 3.11, 3.12, 3.13 or 3.14, and run the same command with it.",
-    ]
-
-
-def test_a_new_python_is_told_which_ones_work(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ((3, 10, 2), "This Python is too old: Rankdeck needs Python 3.11 to 3.14, and this is Python"),
+        ((3, 15, 0), "This Python is too new: PyTorch and Qt have no builds for it yet. Rankdeck needs Python 3.11 to"),
+    ],
+)
+def test_another_python_is_told_which_ones_work(
+    version: tuple[int, int, int], told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     source = (ROOT / "installer" / "bootstrap.py").read_text(encoding="utf-8")
-    program = f"import sys; sys.version_info = (3, 15, 0); sys.version = '3.15.0 (x)'; exec({source!r})"
+    ast.parse(source, feature_version=(3, 4))
+    program = f"import sys; sys.version_info = {version}; exec({source!r})"
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 3
     first, second = capfd.readouterr().err.splitlines()
-    assert first.startswith("This Python is too new: PyTorch and Qt have no builds") and first.endswith(
-        "Python 3.15.0."
-    )
+    assert first.startswith(told)
     assert second == "Install Python 3.11, 3.12, 3.13 or 3.14, and run the same command with it."
 
 
@@ -348,13 +343,6 @@ def test_the_versions_that_work_are_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["requires-python"] == ">=3.11,<3.15"
     assert SUPPORTED == "3.11 to 3.14"
-
-
-def test_it_needs_nothing_but_the_standard_library() -> None:
-    modules = "installer.start, installer.environment, installer.packages, installer.pip_run, installer.qt_libraries"
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {modules}"
-    answer = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
 
 
 def test_a_persons_pythonhome_does_not_lead_the_environment_astray(ready: Checkout) -> None:

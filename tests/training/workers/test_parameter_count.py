@@ -11,7 +11,7 @@ from core.parsing import parse_json
 from core.processes.ask import ask_program
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe, recipe_defaults
-from core.recipes.parameter_count import ParameterCount, read_count
+from core.recipes.parameter_formula import ParameterCount, read_count
 from core.recipes.scaffold import new_recipe
 
 LIMIT_S = 120.0

@@ -43,9 +43,3 @@ def test_a_stop_stands_between_cause_and_next_step(parts: tuple[str | None, ...]
 
 def test_a_sentence_gets_the_stop_it_lacks() -> None:
     assert full_stop("out of memory ") == "out of memory." and full_stop("Why?") == "Why?" and full_stop("") == ""
-
-
-def test_the_text_of_an_error_has_a_stop_between_cause_and_next_step() -> None:
-    assert str(UsageError("out of memory", "Choose a smaller batch.")) == (
-        "Invalid request: out of memory. Choose a smaller batch."
-    )

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from core.data.hub import HubName, check_package, not_here
 from core.errors import DatasetError, RankdeckError
-from core.no_window import NO_WINDOW
+from core.program_search import NO_WINDOW
 from core.processes.exit_codes import describe_exit
 from core.processes.program_environment import program_environment
 

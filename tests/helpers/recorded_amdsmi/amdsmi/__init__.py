@@ -2,10 +2,9 @@
 
 Names, arguments and exceptions are those of `amdsmi_interface.py` and `amdsmi_exception.py` of amdsmi 7.0.2 (ROCm 7.0).
 The file is read at each call, so that a test can change what a card answers. An answer `{"error": CODE}` raises as the
-library would; a function that is listed under "absent" is not there, as in an older ROCm.
+library would.
 """
 
-import enum
 import json
 import os
 import pathlib
@@ -25,15 +24,6 @@ class AmdSmiLibraryException(AmdSmiException):
             31: "AMDSMI_STATUS_NOT_FOUND - Device Not found",
         }
         self.err_info = names.get(err_code, "AMDSMI_STATUS_UNKNOWN_ERROR - An unknown error occurred")
-
-
-class AmdSmiTemperatureType(enum.IntEnum):
-    EDGE = 0
-    JUNCTION = 1
-
-
-class AmdSmiTemperatureMetric(enum.IntEnum):
-    CURRENT = 0
 
 
 def _recorded():
@@ -57,16 +47,14 @@ def amdsmi_get_processor_handles():
 
 
 def __getattr__(name):
-    if not name.startswith("amdsmi_get_") or name in _recorded().get("absent", ()):
+    if not name.startswith("amdsmi_get_"):
         raise AttributeError(name)
 
-    def asked(handle, *arguments):
+    def asked(handle):
         gpus = _recorded()["gpus"]
         if handle >= len(gpus):
             raise AmdSmiLibraryException(31)
-        answer = _given(gpus[handle].get(name, {"error": 2}))
-        kinds = [one.name for one in arguments if isinstance(one, enum.Enum)]
-        return _given(answer.get(kinds[0], {"error": 2})) if kinds and isinstance(answer, dict) else answer
+        return _given(gpus[handle].get(name, {"error": 2}))
 
     asked.__name__ = name
     return asked

@@ -104,22 +104,19 @@ def test_a_connection_that_breaks_is_continued_as_often_as_it_brings_something(s
     assert server.asked == ["", *(f"bytes={start}-" for start in range(150_000, len(CONTENT), 150_000))]
 
 
-def test_a_server_without_ranges_begins_again(server: Server, tmp_path: Path) -> None:
-    server.ranges = False
-    (tmp_path / f"{NAME}.part").write_bytes(b"other bytes")
-    assert sum(fetch(server, tmp_path)) == len(CONTENT)
-
-
-def test_what_was_there_is_kept_and_counted(server: Server, tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:1_000_000])
+@pytest.mark.parametrize(
+    ("there", "ranges", "asked"),
+    [(b"other bytes", False, "bytes=11-"), (CONTENT[:9000], True, "bytes=9000-"), (CONTENT, True, "bytes=2097152-")],
+    ids=["no ranges", "a part", "all"],
+)
+def test_what_was_there_is_counted_and_continued(
+    server: Server, tmp_path: Path, there: bytes, ranges: bool, asked: str
+) -> None:
+    server.ranges = ranges
+    (tmp_path / f"{NAME}.part").write_bytes(there)
     told = fetch(server, tmp_path)
-    assert told[0] == 1_000_000 and sum(told) == len(CONTENT)
-    assert server.asked == ["bytes=1000000-"]
-
-
-def test_all_of_it_was_there(server: Server, tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT)
-    assert sum(fetch(server, tmp_path)) == len(CONTENT)
+    assert told[0] == len(there) and sum(told) == len(CONTENT)
+    assert server.asked == [asked]
 
 
 def test_something_else_is_refused_and_not_kept(server: Server, tmp_path: Path) -> None:
@@ -136,18 +133,12 @@ def test_a_file_that_is_longer_than_it_should_be_is_begun_again_the_next_time(se
     fetch(server, tmp_path)
 
 
-def test_a_missing_file_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
-    server.status = 404
-    with pytest.raises(DownloadError, match="answered 404"):
+@pytest.mark.parametrize(("status", "times"), [(404, 1), (503, downloads.ATTEMPTS)])
+def test_a_server_that_fails_is_asked_a_few_times(server: Server, tmp_path: Path, status: int, times: int) -> None:
+    server.status = status
+    with pytest.raises(DownloadError, match=f"answered {status}"):
         download(server.wheel, tmp_path, lambda _: None, lambda: False)
-    assert len(server.asked) == 1
-
-
-def test_a_server_that_fails_is_asked_a_few_times(server: Server, tmp_path: Path) -> None:
-    server.status = 503
-    with pytest.raises(DownloadError, match="answered 503"):
-        download(server.wheel, tmp_path, lambda _: None, lambda: False)
-    assert len(server.asked) == downloads.ATTEMPTS
+    assert len(server.asked) == times
 
 
 @pytest.mark.usefixtures("server")

@@ -15,8 +15,7 @@ from core.measure.estimate.modes import estimate_run
 from core.measure.estimate.overview import overview
 from core.measure.estimate.speed import NO_LINK, BalanceGain, StepFigures, TimeFigures
 from core.measure.link import Link
-from core.recipes.parameter_count import ParameterCount
-from core.recipes.parameter_formula import ModelSize
+from core.recipes.parameter_formula import ModelSize, ParameterCount
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.measure.estimate.made import BASELINES, FIGURES, MB, figures
 

@@ -16,7 +16,7 @@ from app.new_run.memory_strip import FitQuestion, MemoryStrip
 from app.new_run.summary_lines import SummaryLines
 from core.errors import ConfigError
 from core.measure.estimate.remedies import Remedy
-from core.recipes.parameter_count import ParameterCount
+from core.recipes.parameter_formula import ParameterCount
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -21,7 +21,7 @@ from core.launch.deepspeed import own_text
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes, get_recipe
-from core.recipes.parameter_count import ParameterCount
+from core.recipes.parameter_formula import ParameterCount
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, unfold
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

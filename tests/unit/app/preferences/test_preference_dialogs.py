@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.preferences import about_dialog
 from app.preferences.settings_dialog import FolderRow, KeptFolder, Preferred, SettingsDialog
-from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON
+from app.settings import NOTIFICATIONS, TRAY_ICON
 from core import __version__
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -37,10 +37,9 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     with qtbot.waitSignal(dialog.switched) as notifies:
         qtbot.keyClick(dialog.switches[NOTIFICATIONS], Qt.Key.Key_Space)
     assert notifies.args == [NOTIFICATIONS, True]
-    for name in (TRAY_ICON, KEEP_AWAKE):
-        with qtbot.waitSignal(dialog.switched) as switched:
-            dialog.switches[name].click()
-        assert switched.args == [name, False]
+    with qtbot.waitSignal(dialog.switched) as switched:
+        dialog.switches[TRAY_ICON].click()
+    assert switched.args == [TRAY_ICON, False]
     with qtbot.waitSignal(dialog.updates_chosen) as address:
         qtbot.keyClicks(dialog.updates, "https://x")
         qtbot.keyClick(dialog.updates, Qt.Key.Key_Return)

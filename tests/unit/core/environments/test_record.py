@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,11 +110,7 @@ def test_what_a_removal_left_goes_with_the_next_one(tmp_path: Path) -> None:
 def test_what_is_no_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a name"):
         folder_of(tmp_path, name)
-
-
-def test_what_is_one(tmp_path: Path) -> None:
     assert folder_of(tmp_path, "torch-2.13.0+cu130") == tmp_path / "torch-2.13.0+cu130"
-    assert executable_in(tmp_path).name == ("python.exe" if os.name == "nt" else "python")
 
 
 def test_all_are_removed_also_the_chosen_one_on_another_drive(

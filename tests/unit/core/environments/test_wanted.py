@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.environments.wanted import BUILDS, OFFERED, default_name, requirements, wanted_for
+from core.environments.wanted import BUILDS, OFFERED, default_name, list_extras, requirements, wanted_for
 from core.errors import PreflightError, UsageError
 from core.machine.packages import find_extras
-from core.machine.torch_builds import ROCM_TAG, Card, NvidiaDriver, has_amd_card
+from core.machine.torch_builds import ROCM_TAG, Card, NvidiaDriver
+from core.recipes.catalog import find_recipes
 
 ADA = NvidiaDriver(580, (Card("NVIDIA L4", (8, 9)),))
 
@@ -46,10 +47,17 @@ def test_the_build_is_the_one_that_was_asked_for(build: str) -> None:
     else:
         assert sources[0].requirement == f"torch==2.13.0+{tag}"
     assert default_name(build, ADA) == f"torch-2.13.0-{tag}"
-    assert default_name("auto", None) == f"torch-2.13.0-{ROCM_TAG if has_amd_card(sys.platform) else 'cpu'}"
+    assert default_name("auto", None) == "torch-2.13.0-cpu"
 
 
 def test_an_extra_that_does_not_exist_is_named() -> None:
     for name in ("absent", "test"):
         with pytest.raises(UsageError, match="no extra"):
             wanted_for(Path("x"), "auto", [name], None, None, None)
+
+
+def test_each_extra_names_the_recipes_that_need_it() -> None:
+    extras = {extra.name: extra for extra in list_extras(find_recipes(), find_extras())}
+    assert tuple(extras) == OFFERED
+    assert "Hugging Face causal LM" in extras["hf"].note and "PPO" in extras["rl"].note
+    assert extras["bpe"].note == ""

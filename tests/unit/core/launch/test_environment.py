@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.config.distributed import DistributedConfig
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.machine.devices.device import Device
-from core.machine.devices.visible_amd import CUDA, HIP, ROCR
+from core.machine.devices.visible import CUDA, HIP, ROCR
 from core.machine.platform import Platform
 
 CARDS_VARIABLES = (CUDA, HIP, ROCR)

@@ -13,7 +13,7 @@ from core.machine.interpreters import describe, find_interpreters, parse_py_list
 
 
 def test_this_python_is_offered() -> None:
-    found = next(item for item in find_interpreters(None, {}) if item.kind == "this")
+    found = next(item for item in find_interpreters(None, {}) if item.is_own)
     assert found.path == Path(sys.executable)
     assert found.version == ".".join(map(str, sys.version_info[:3]))
 
@@ -30,25 +30,23 @@ def test_an_environment_beside_the_script_comes_first(tmp_path: Path) -> None:
     packages = next(folder.glob("[Ll]ib/**/site-packages"))
     (packages / "torch-2.13.0+cpu.dist-info").mkdir()
     first, *others = find_interpreters(script, {"VIRTUAL_ENV": str(folder)})
-    assert (first.path, first.kind, first.torch_version) == (program, "project", "2.13.0+cpu")
+    assert (first.path, first.name, first.torch_version) == (program, "mein Projekt/.venv", "2.13.0+cpu")
     assert first.version == ".".join(map(str, sys.version_info[:3]))
     assert "torch 2.13.0+cpu" in first.text
     assert program not in [other.path for other in others]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="lays out a conda environment of Linux")
-def test_conda_environments_are_read_from_their_records(tmp_path: Path) -> None:
+def test_a_conda_environment_is_described_by_its_headers(tmp_path: Path) -> None:
     prefix = tmp_path / "envs" / "train"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin" / "python").write_text("", encoding="utf-8")
-    (prefix / "conda-meta").mkdir()
-    (prefix / "conda-meta" / "python-3.10.14-h1.json").write_text('{"version": "3.10.14"}', encoding="utf-8")
-    (tmp_path / "bin").mkdir()
-    environ = {"CONDA_EXE": str(tmp_path / "bin" / "conda"), "CONDA_PREFIX": str(prefix), "CONDA_DEFAULT_ENV": "train"}
+    header = prefix / "include" / "python3.10" / "patchlevel.h"
+    header.parent.mkdir(parents=True)
+    header.write_text('#define PY_VERSION "3.10.14"', encoding="utf-8")
+    environ = {"CONDA_PREFIX": str(prefix), "CONDA_DEFAULT_ENV": "train"}
     found = [item for item in find_interpreters(None, environ) if item.path == prefix / "bin" / "python"]
-    assert [(item.kind, item.name, item.version, item.torch_version) for item in found] == [
-        ("active", "train", "3.10.14", None)
-    ]
+    assert [(item.name, item.version, item.torch_version) for item in found] == [("train", "3.10.14", None)]
 
 
 def test_what_py_lists() -> None:

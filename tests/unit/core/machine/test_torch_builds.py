@@ -15,7 +15,6 @@ from core.machine.torch_builds import (
     NvidiaDriver,
     choose_build,
     cuda_tag,
-    has_amd_card,
     parse_driver,
     pinned_torch_version,
     torch_sources,
@@ -91,10 +90,7 @@ def test_the_build_suits_driver_and_cards(answer: str, tag: str, reason: str, ad
 
 
 def test_without_a_driver_it_is_the_cpu() -> None:
-    assert (
-        choose_build(None, has_amd=False).tag == "cpu"
-        and "No NVIDIA driver" in choose_build(None, has_amd=False).reason
-    )
+    assert choose_build(None).tag == "cpu" and "No NVIDIA driver" in choose_build(None).reason
 
 
 def test_what_nvidia_smi_says() -> None:
@@ -132,32 +128,6 @@ def test_messages_name_the_torch_and_the_index_that_the_installer_takes() -> Non
     assert f"({older} where the driver is older than {CUDA_13_DRIVER})" in CUDA_TORCH
 
 
-def test_an_amd_card_without_an_nvidia_driver_gets_rocm_under_linux() -> None:
-    choice = choose_build(None, "linux", has_amd=True)
-    assert (choice.tag, choice.title) == ("rocm7.2", "PyTorch for ROCm 7.2")
-    assert choose_build(NvidiaDriver(580), "linux", has_amd=True).tag == "cu130"
-    assert choose_build(None, "win32").tag == "cpu"
-    # None of PyPI's own builds can stand in for it.
-    assert [source.index for source in torch_sources("linux", "2.13.0", "rocm7.2")] == [
-        None,
-        f"{PYTORCH_INDEX}/rocm7.2",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("system", "memory", "found"),
-    [
-        ("linux", "25753026560", True),
-        ("linux", "536870912", False),  # a processor's own graphics
-        ("linux", "not a number", False),
-        ("linux", None, False),
-        ("win32", "25753026560", False),
-    ],
-)
-def test_an_amd_card_is_found_by_the_memory_that_its_driver_lists(
-    tmp_path: Path, system: str, memory: str | None, found: bool
-) -> None:
-    if memory is not None:
-        (tmp_path / "card1" / "device").mkdir(parents=True)
-        (tmp_path / "card1" / "device" / "mem_info_vram_total").write_text(memory + "\n", encoding="utf-8")
-    assert has_amd_card(system, tmp_path) is found
+def test_no_build_of_pypi_stands_in_for_rocm() -> None:
+    found = [source.index for source in torch_sources("linux", "2.13.0", "rocm7.2")]
+    assert found == [None, f"{PYTORCH_INDEX}/rocm7.2"]

@@ -11,8 +11,8 @@ import pytest
 
 from core.config import RunConfig
 from core.recipes.catalog import get_recipe
-from core.recipes.manifest import apply_recipe
-from core.recipes.parameter_formula import FormulaError, ModelSize, model_size, read_formula
+from core.recipes.manifest import apply_recipe, recipe_defaults
+from core.recipes.parameter_formula import ModelSize, ParameterCount, depends_on, model_size, read_count, read_formula
 
 
 def size(recipe: str, options: dict[str, Any] | None = None, **changes: Any) -> ModelSize | None:
@@ -64,5 +64,18 @@ def test_what_is_not_known_is_not_guessed() -> None:
     [[], {"term": []}, {"terms": [{"product": "n"}]}, {"terms": [{"product": [1], "when": ["a"]}]}, {"terms": [1]}],
 )
 def test_a_formula_that_cannot_be_read_is_said(table: object) -> None:
-    with pytest.raises(FormulaError):
+    with pytest.raises(ValueError, match="parameters"):
         read_formula(table)
+
+
+def test_only_what_builds_the_model_asks_anew() -> None:
+    start = RunConfig(**recipe_defaults(get_recipe("minigpt")))
+    assert depends_on(start.replace(lr=1e-5, steps=7, batch_size=2)) == depends_on(start)
+    for changes in ({"seq_len": 64}, {"model": "gpt2"}, {"options": {**start.options, "n_layer": 5}}):
+        assert depends_on(start.replace(**changes)) != depends_on(start)
+
+
+def test_an_answer_without_a_count_has_none() -> None:
+    assert read_count({"total": 7, "trained": 5}) == ParameterCount(7, 5)
+    for values in ({}, {"total": 7}, {"total": "many", "trained": 5}, {"total": -1, "trained": 5}):
+        assert read_count(values) is None

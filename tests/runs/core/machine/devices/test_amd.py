@@ -1,9 +1,14 @@
-"""AMD GPUs, answered for by a package `amdsmi` that has recorded values; on the command line and beside NVIDIA's."""
+"""AMD GPUs, answered for by a package `amdsmi` that has recorded values; on the command line and beside NVIDIA's.
+
+Nothing of it has been compared with a card: an answer has the form that AMD's sources give it, which the file names.
+"""
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +17,10 @@ from typing import Any, TypeVar
 import pytest
 
 from core.errors import ConfigError, PreflightError
-from tests.helpers.amd_gpus import NEEDS_LINUX, amd_gpus, pretend_rocm_torch, recorded
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, REPOSITORY, pretend_cuda_torch, with_gpus
 
-pytestmark = [*NEEDS_LINUX]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="AMD's amdsmi is for Linux")]
+RECORDED = REPOSITORY / "tests" / "helpers" / "recorded_amdsmi"
 XTX, UNNAMED = "GPU-a1b2c3d4e5f60718", "AMD-0000:0a:00.0"
 
 _T = TypeVar("_T")
@@ -27,17 +32,29 @@ with DeviceMonitor(with_processes=True, hang_s=0.3, sample_limit_s=5) as monitor
     devices = [device for device in monitor.devices() if device.kind == "cuda"]
     samples = monitor.sample()
     print(json.dumps({
-        "devices": [
-            [d.uuid, d.index, d.name, d.memory_bytes, d.architecture, d.is_amd] for d in devices
-        ],
+        "devices": [[d.uuid, d.index, d.name, d.memory_bytes, d.is_amd] for d in devices],
         "samples": [sample.as_dict() for sample in samples],
-        "problem": monitor.problem, "drivers": [monitor.driver, monitor.amd_driver],
+        "problem": monitor.problem,
     }))
 """
 
 
+def recorded() -> dict[str, Any]:
+    """The answers of a machine with two Radeons."""
+    answers: dict[str, Any] = json.loads((RECORDED / "answers" / "radeon.json").read_text(encoding="utf-8"))
+    return answers
+
+
 def environment(folder: Path, answers: dict[str, Any], **more: str) -> dict[str, str]:
-    return {**amd_gpus(folder, answers), "ROCM_PATH": "", **more}
+    """An environment in which `amdsmi` is installed and answers so; `folder` holds it."""
+    if not (folder / "amdsmi").is_dir():
+        shutil.copytree(RECORDED / "amdsmi", folder / "amdsmi")
+        # Rankdeck looks for the library before it imports the package; any that loads will do.
+        loadable = Path(next(iter(Path("/").glob(f"lib/*/{ctypes.util.find_library('c')}"))))
+        (folder / "amdsmi" / "libamd_smi.so").symlink_to(loadable)
+    file = folder / "answers.json"
+    file.write_text(json.dumps(answers), encoding="utf-8")
+    return {"PYTHONPATH": str(folder), "RECORDED_AMDSMI": str(file), "ROCM_PATH": "", **more}
 
 
 def python(arguments: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -55,10 +72,10 @@ def watch(folder: Path, answers: dict[str, Any], **more: str) -> dict[str, Any]:
 
 
 def test_radeon_cards_are_listed_and_read(tmp_path: Path) -> None:
-    seen = watch(tmp_path, recorded("radeon"))
+    seen = watch(tmp_path, recorded())
     assert seen["devices"] == [
-        [XTX, 0, "AMD Radeon RX 7900 XTX", 24560 << 20, "gfx1100", True],
-        [UNNAMED, 1, "AMD Radeon RX 6700 XT", 12272 << 20, "gfx1031", True],  # ROCm gives it no UUID
+        [XTX, 0, "AMD Radeon RX 7900 XTX", 24560 << 20, True],
+        [UNNAMED, 1, "AMD Radeon RX 6700 XT", 12272 << 20, True],  # ROCm gives it no UUID
     ]
     sample = seen["samples"][0]
     del sample["ts"]
@@ -67,36 +84,27 @@ def test_radeon_cards_are_listed_and_read(tmp_path: Path) -> None:
         "utilization_percent": 97.0,
         "memory_used_bytes": 18350 << 20,
         "memory_total_bytes": 24560 << 20,
-        "temperature_celsius": 61.0,
-        "power_w": 289.0,
         "throttle_reasons": [],
     }
-    assert (seen["problem"], seen["drivers"]) == (None, [None, "6.14.14"])
+    assert seen["problem"] is None
 
 
 def test_memory_in_use_is_that_of_the_card_which_the_process_sees(tmp_path: Path) -> None:
     program = "from core.machine.devices.gpu_list import OwnGpu\nprint(OwnGpu(is_amd=True).used_bytes())"
     seen = [
         python(["-c", program], environment(tmp_path / name, shown)).stdout
-        for name, shown in [("one", recorded("radeon")), ("absent", {"init": {"error": 34}})]
+        for name, shown in [("one", recorded()), ("absent", {"init": {"error": 34}})]
     ]
     assert int(seen[0]) > 0 and seen[1] == "None\n"
 
 
-def test_an_older_rocm_names_cards_by_their_serial_numbers(tmp_path: Path) -> None:
-    answers = recorded("radeon")
-    answers["absent"] = ["amdsmi_get_gpu_enumeration_info"]
-    seen = watch(tmp_path, answers)
-    assert [device[0] for device in seen["devices"]] == [XTX, UNNAMED]
-
-
 def test_a_card_that_is_gone_and_one_that_hangs_say_so(tmp_path: Path) -> None:
-    answers = recorded("radeon")
+    answers = recorded()
     answers["gpus"][0]["amdsmi_get_gpu_vram_usage"] = {"error": 31}
     answers["gpus"][1]["amdsmi_get_gpu_activity"] = {"hangs_s": 8}
     first, second = _samples_of_trouble(tmp_path, answers)
     assert first["error"] == "GPU is no longer present"
-    assert second["error"].startswith("has not answered for") and "(amdsmi_get_gpu_activity)" in second["error"]
+    assert second["error"].startswith("has not answered for")
 
 
 def _samples_of_trouble(folder: Path, answers: dict[str, Any]) -> list[dict[str, Any]]:
@@ -106,7 +114,7 @@ def _samples_of_trouble(folder: Path, answers: dict[str, Any]) -> list[dict[str,
     monitor.sample()
     import time; time.sleep(0.5)
     samples = monitor.sample()""").replace("sample_limit_s=5", "sample_limit_s=0.2")  # fmt: skip
-    done = python(["-c", program], environment(folder, recorded("radeon")))
+    done = python(["-c", program], environment(folder, recorded()))
     assert done.returncode == 0, done.stdout + done.stderr
     samples: list[dict[str, Any]] = json.loads(done.stdout)["samples"]
     return samples
@@ -114,12 +122,12 @@ def _samples_of_trouble(folder: Path, answers: dict[str, Any]) -> list[dict[str,
 
 @pytest.mark.parametrize("trouble", [{"init": {"error": 34}}, {"gpus": []}])
 def test_amdsmi_without_a_driver_or_a_card_changes_nothing(tmp_path: Path, trouble: dict[str, Any]) -> None:
-    seen = watch(tmp_path, recorded("radeon") | trouble)
+    seen = watch(tmp_path, recorded() | trouble)
     assert seen["devices"] == [] and "AMD" not in (seen["problem"] or "").replace("The AMD driver works and finds", "")
 
 
 def test_without_its_library_amdsmi_is_not_imported(tmp_path: Path) -> None:
-    env = environment(tmp_path, recorded("radeon"))
+    env = environment(tmp_path, recorded())
     (tmp_path / "amdsmi" / "libamd_smi.so").unlink()
     (tmp_path / "amdsmi" / "__init__.py").write_text("print('Unable to find libamd_smi.so')\n", encoding="utf-8")
     done = python(["-c", WATCH], env)
@@ -128,14 +136,16 @@ def test_without_its_library_amdsmi_is_not_imported(tmp_path: Path) -> None:
 
 def rankdeck(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A command on the Radeons, with a torch that looks like a ROCm build."""
-    env = environment(folder / "answers", recorded("radeon"), RANKDECK_HOME=str(folder / "home"), **more)
+    env = environment(folder / "answers", recorded(), RANKDECK_HOME=str(folder / "home"), **more)
     return python(["-m", "core", *words], env)
 
 
 @pytest.fixture
 def rocm(tmp_path: Path) -> Path:
-    (tmp_path / "answers").mkdir()
-    pretend_rocm_torch(tmp_path / "answers")
+    """Torch looks like a ROCm build to who reads its version and does not import it."""
+    torch = pretend_cuda_torch(tmp_path / "answers")["PYTHONPATH"]
+    text = "__version__ = '2.13.0+rocm7.2'\ncuda: Optional[str] = None\nhip: Optional[str] = '7.2.26015-fc0010cf6a'\n"
+    Path(torch, "torch", "version.py").write_text(text, encoding="utf-8")
     return tmp_path
 
 
@@ -143,13 +153,11 @@ def test_devices_and_doctor_list_them(rocm: Path) -> None:
     lines = rankdeck(rocm, "devices", HIP_VISIBLE_DEVICES="0").stdout.splitlines()
     assert lines[1].startswith("cuda:0  AMD Radeon RX 7900 XTX") and lines[1].endswith(XTX)
     assert lines[2].startswith("–       AMD Radeon RX 6700 XT")
-    report = rankdeck(rocm, "doctor", "--json", HSA_OVERRIDE_GFX_VERSION="10.3.0").stdout
+    report = rankdeck(rocm, "doctor", "--json").stdout
     found = {finding["id"]: finding for finding in json.loads(report)}
     assert "for ROCm 7.2" in found["torch"]["text"]
-    assert "RX 6700 XT; driver 6.14.14 (amdgpu)" in found["gpus"]["text"]
-    assert (
-        "(gfx1100)" in found["cuda_build"]["text"] and "HSA_OVERRIDE_GFX_VERSION=10.3.0" in found["cuda_build"]["text"]
-    )
+    assert "RX 7900 XTX, AMD Radeon RX 6700 XT" in found["gpus"]["text"]
+    assert found["cuda_build"]["text"] == "ROCm 7.2 with AMD Radeon RX 7900 XTX, AMD Radeon RX 6700 XT"
 
 
 def test_a_torch_for_cuda_is_refused_with_the_rocm_build(tmp_path: Path) -> None:
@@ -172,7 +180,7 @@ def _simulated(test: _T) -> _T:
 def test_beside_nvidias_all_are_listed_and_one_run_on_both_is_refused(tmp_path: Path) -> None:
     (tmp_path / "answers").mkdir()
     pretend_cuda_torch(tmp_path / "answers")
-    env = environment(tmp_path / "answers", recorded("radeon"), RANKDECK_HOME=str(tmp_path / "home"))
+    env = environment(tmp_path / "answers", recorded(), RANKDECK_HOME=str(tmp_path / "home"))
 
     def both(*words: str) -> subprocess.CompletedProcess[str]:
         return with_gpus("two_workstation", ["-m", "core", *words], env=env)

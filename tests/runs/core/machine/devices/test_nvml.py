@@ -166,7 +166,6 @@ def test_a_driver_that_hangs_is_reported_and_taken_back_when_it_answers() -> Non
     )
     for sample in hanging:
         assert "has not answered for" in sample["error"]
-        assert "(nvml" in sample["error"]  # names the call that hangs
     assert len(back) == 2
 
 

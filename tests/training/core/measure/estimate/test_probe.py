@@ -31,7 +31,7 @@ from core.measure.estimate.steps import find_time
 from core.measure.link import Link
 from core.measure.ranks import CancelledError
 from core.recipes.catalog import get_recipe
-from core.recipes.parameter_count import ParameterCount
+from core.recipes.parameter_formula import ParameterCount
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]

@@ -11,6 +11,7 @@ from core.machine.devices.defaults import default_devices, in_use_by, needed_bui
 
 GIB = 2**30
 CUDA = "13.0"
+RADEON = Device("GPU-r", "cuda", 0, "Card", 8 * GIB, is_amd=True)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU {n}", 32 * GIB) for n in range(4)]
 
 
@@ -54,18 +55,17 @@ def test_free_cards_of_the_better_half_are_ticked() -> None:
     assert default_devices([ada, rtx, small, taken, *SLOTS], samples, cuda_build=CUDA) == ("GPU-0", "GPU-1")
 
 
-def test_a_24_gb_card_is_half_of_a_48_gb_card() -> None:
-    ada, rtx = (Device(f"GPU-{mib}", "cuda", 0, "Card", mib << 20, (8, 9)) for mib in (49_140, 24_564))
-    assert default_devices([ada, rtx], {}, cuda_build=CUDA) == (ada.uuid, rtx.uuid)
-
-
-def test_a_card_that_is_not_sampled_yet_counts_as_free() -> None:
-    assert default_devices([card(0, 24)], {}, cuda_build=CUDA) == ("GPU-0",)
-
-
-def test_cards_of_unknown_size_are_no_smaller_than_others() -> None:
-    unknown = Device("GPU-9", "cuda", 1, "Card")
-    assert default_devices([card(0, 24), unknown], {}, cuda_build=CUDA) == ("GPU-0", "GPU-9")
+@pytest.mark.parametrize(
+    "mib",
+    [
+        [24_564],  # one that is not sampled yet counts as free
+        [49_140, 24_564],  # a card of 24 GB is half of one of 48 GB
+        [24_564, None],  # one of unknown size is no smaller than others
+    ],
+)
+def test_cards_that_nothing_speaks_against_are_ticked(mib: list[int | None]) -> None:
+    cards = [Device(f"GPU-{n}", "cuda", n, "Card", size and size << 20, (8, 9)) for n, size in enumerate(mib)]
+    assert default_devices(cards, {}, cuda_build=CUDA) == tuple(one.uuid for one in cards)
 
 
 @pytest.mark.parametrize(
@@ -91,37 +91,26 @@ def test_a_lost_card_is_neither_a_default_nor_the_best() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "cuda_build", "needed"),
+    ("made", "build", "needed"),
     [
-        ((8, 9), "13.0", ""),
-        ((7, 5), "13.0", ""),
-        ((7, 0), "13.0", "needs a build of PyTorch for CUDA 12.6"),
-        ((7, 0), "12.6", ""),
-        ((12, 0), "12.6", "needs a build of PyTorch for CUDA 12.8 or later"),
-        ((12, 0), "12.8", ""),
-        ((8, 9), None, "needs a CUDA build of PyTorch"),
-        (None, "13.0", ""),
-        ((5, 0), "", ""),
+        (card(0, 8), "13.0", ""),
+        (card(0, 8, capability=(7, 5)), "13.0", ""),
+        (card(0, 8, capability=(7, 0)), "13.0", "needs a build of PyTorch for CUDA 12.6"),
+        (card(0, 8, capability=(7, 0)), "12.6", ""),
+        (card(0, 8, capability=(12, 0)), "12.6", "needs a build of PyTorch for CUDA 12.8 or later"),
+        (card(0, 8, capability=(12, 0)), "12.8", ""),
+        (card(0, 8), None, "needs a CUDA build of PyTorch"),
+        (card(0, 8, capability=None), "13.0", ""),
+        (card(0, 8, capability=(5, 0)), "", ""),
+        (card(0, 8), "rocm7.2", "needs a CUDA build of PyTorch"),
+        (RADEON, "rocm7.2", ""),
+        (RADEON, "13.0", "needs a ROCm build of PyTorch"),
+        (RADEON, None, "needs a ROCm build of PyTorch"),
+        (RADEON, "", ""),
     ],
 )
-def test_a_card_needs_a_build_that_knows_it(
-    capability: tuple[int, int] | None, cuda_build: str | None, needed: str
-) -> None:
-    assert needed_build(card(0, 8, capability=capability), cuda_build) == needed
-
-
-@pytest.mark.parametrize(
-    ("is_amd", "build", "needed"),
-    [
-        (True, "rocm7.2", ""),
-        (False, "rocm7.2", "needs a CUDA build of PyTorch"),
-        (True, "13.0", "needs a ROCm build of PyTorch"),
-        (True, None, "needs a ROCm build of PyTorch"),
-        (True, "", ""),
-    ],
-)
-def test_each_makers_cards_need_a_build_of_their_own(is_amd: bool, build: str | None, needed: str) -> None:
-    assert needed_build(replace(card(0, 8), is_amd=is_amd), build) == needed
+def test_a_card_needs_a_build_that_knows_it(made: Device, build: str | None, needed: str) -> None:
+    assert needed_build(made, build) == needed
 
 
 def test_a_desktop_does_not_make_a_card_busy() -> None:

@@ -1,14 +1,20 @@
-"""Windows' GPU counters: what each process has of which adapter, and when a rank spills into shared memory."""
+"""Windows' GPU counters: what each process has of which adapter, and when a rank spills into shared memory.
+
+Names are as Microsoft documents them, the machine is made up: the card 0x0000D2A1 trains (ranks 4711 and, in a
+launcher's child, 4812), 0x0000F00D drives the screen.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 import pytest
 
 from core.machine.devices.device import DeviceProcess, DeviceSample
 from core.machine.devices.gpu_counters import (
     DEDICATED,
+    SHARED,
     ProcessUse,
     Readings,
     parse_use,
@@ -16,18 +22,27 @@ from core.machine.devices.gpu_counters import (
     use_on_main_adapter,
     with_use,
 )
-from core.machine.devices.pdh import ProcessGpuUse, open_counters
-from tests.unit.core.machine.devices.recorded_counters import GIB, RECORDED, SCREEN, TRAINS
 
+TRAINS: Final = "0x00000000_0x0000d2a1"
+SCREEN: Final = "0x00000000_0x0000f00d"
+GIB: Final = 1 << 30
 
-class Recorded:
-    def __init__(self, readings: Readings) -> None:
-        self.readings = readings
-        self.asked = 0
-
-    def read(self) -> Readings:
-        self.asked += 1
-        return self.readings
+RECORDED: Final[Readings] = {
+    DEDICATED: {
+        "pid_4711_luid_0x00000000_0x0000D2A1_phys_0": 10.5 * GIB,
+        "pid_4711_luid_0x00000000_0x0000F00D_phys_0": 4.0 * (1 << 20),
+        "pid_4812_luid_0x00000000_0x0000F00D_phys_0": 7.25 * GIB,
+        "pid_1400_luid_0x00000000_0x0000F00D_phys_0": 0.6 * GIB,
+        "pid_4_luid_0x00000000_0x0000F00D_phys_0": 0.0,
+        "_Total": 3.0,
+    },
+    SHARED: {
+        "pid_4711_luid_0x00000000_0x0000D2A1_phys_0": 3.0 * GIB,
+        "pid_4711_luid_0x00000000_0x0000F00D_phys_0": 0.0,
+        "pid_4812_luid_0x00000000_0x0000F00D_phys_0": 0.1 * GIB,
+        "pid_1400_luid_0x00000000_0x0000F00D_phys_0": 0.05 * GIB,
+    },
+}
 
 
 def test_instances_name_process_and_adapter() -> None:
@@ -69,22 +84,12 @@ def test_a_rank_spills_where_its_card_is_full(shared: int, used: int | None, tot
     assert spilled_bytes(use, used, total) == (shared if spills else 0)
 
 
-def test_one_reading_serves_all_who_ask_within_a_second() -> None:
-    recorded = Recorded(RECORDED)
-    use = ProcessGpuUse(recorded)
-    assert use.read() is use.read()
-    assert recorded.asked == 1
+@pytest.mark.skipif(sys.platform != "win32", reason="asks Windows")
+def test_a_windows_without_counters_says_nothing() -> None:
+    """Wine has a pdh.dll without these counters."""
+    from core.machine.devices.pdh import ProcessGpuUse
 
-
-def test_a_system_without_counters_says_nothing() -> None:
-    """Wine has a pdh.dll without these counters; Linux has none."""
-    use = ProcessGpuUse()
-    found = use.read()
-    assert isinstance(found, dict)
-    if sys.platform != "win32":
-        assert found == {}
-        with pytest.raises(OSError, match="Windows"):
-            open_counters()
+    assert isinstance(ProcessGpuUse().read(), dict)
 
 
 def test_readings_of_cards_get_what_windows_knows_of_their_processes() -> None:

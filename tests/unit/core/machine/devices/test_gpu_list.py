@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from core.machine.devices.device import Device
-from core.machine.devices.driver_thread import Found, GpuDriver, GpuReader
+from core.machine.devices.driver_thread import Found, GpuDriver, ReadGpu
 from core.machine.devices.gpu_list import GpuList
 
 CARDS = tuple(Device(f"GPU-{place}", "cuda", place, f"Card {place}") for place in range(2))
@@ -23,7 +23,7 @@ class NoDriverError(Exception):
     pass
 
 
-def no_reader(_device: Device, _with_processes: bool) -> GpuReader:
+def no_reader(_device: Device, _with_processes: bool) -> ReadGpu:
     raise AssertionError("nothing is read here")
 
 

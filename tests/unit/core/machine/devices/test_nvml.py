@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.machine.devices import POWER_CAP
+from core.machine.devices import POWER_CAP, amd
 from core.machine.devices.nvml import throttle_reasons, why_no_gpu
 
 
@@ -32,3 +32,10 @@ def test_a_known_error_has_its_own_sentence() -> None:
     error = type("NVMLError_DriverNotLoaded", (Exception,), {})("x")
     assert why_no_gpu(error) == "The NVIDIA driver is installed but not running."
     assert why_no_gpu(OSError("it broke")) == "The NVIDIA driver does not work: it broke."
+
+
+def test_a_machine_without_an_amd_driver_needs_no_words() -> None:
+    not_loaded = type("AmdSmiLibraryException", (Exception,), {"err_code": 34})
+    assert (amd.why_no_gpu(amd.LibraryMissingError()), amd.why_no_gpu(not_loaded(34))) == ("", "")
+    broken = type("AmdSmiLibraryException", (Exception,), {"err_code": 18, "err_info": "AMDSMI_STATUS_INIT_ERROR"})
+    assert amd.why_no_gpu(broken(18)) == "The AMD driver does not work: AMDSMI_STATUS_INIT_ERROR."

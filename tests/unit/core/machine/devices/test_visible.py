@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES: which GPUs a run may use, and how they are counted."""
+"""CUDA_VISIBLE_DEVICES and ROCm's variables: which GPUs a run may use, and how they are counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.errors import ConfigError
 from core.launch.mode import choose_devices
 from core.machine.devices import Device
 from core.machine.devices.resolve import resolve_devices
-from core.machine.devices.visible import visible_gpus
+from core.machine.devices.visible import visible_amd_gpus, visible_gpus
 from core.machine.platform import Platform
 
 CUDA = Platform("linux", "2.13.0+cu130", "13.0", 4)
@@ -19,6 +19,8 @@ TWIN = Device("GPU-40904090-3333", "cuda", 2, "RTX 4090", 24 << 30, (8, 9))
 LIKE = Device("GPU-40804080-4444", "cuda", 2, "RTX 4080 Super", 16 << 30, (8, 9))
 MIG = Device("MIG-a1", "cuda", 0, "A100 MIG 1g.5gb", 5 << 30, (8, 0))
 BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+A, B = (Device(f"GPU-{letter * 16}", "cuda", place, f"Card {letter}") for place, letter in enumerate("ab"))
+NUMBERED = Device("AMD-0000:0a:00.0", "cuda", 2, "Card c")
 
 
 def seen(value: str | None, *gpus: Device, order: dict[str, str] | None = None) -> tuple[list[str], tuple[str, ...]]:
@@ -104,3 +106,47 @@ def test_with_every_gpu_hidden_the_cpu_trains_and_it_is_said() -> None:
     devices, (note,) = choose_devices(("auto",), Mode.AUTO, found, CUDA)
     assert [device.uuid for device in devices] == ["cpu:0"]
     assert note == "The run trains on the CPU: CUDA_VISIBLE_DEVICES=-1 hides every GPU of this machine."
+
+
+@pytest.mark.parametrize(
+    ("environment", "visible", "hidden_by"),
+    [
+        ({}, [A, B, NUMBERED], set()),
+        ({"ROCR_VISIBLE_DEVICES": "1"}, [B], {"ROCR_VISIBLE_DEVICES=1"}),
+        ({"ROCR_VISIBLE_DEVICES": "gpu-BBBB"}, [B], {"ROCR_VISIBLE_DEVICES=gpu-BBBB"}),
+        ({"HIP_VISIBLE_DEVICES": "2,0"}, [NUMBERED, A], {"HIP_VISIBLE_DEVICES=2,0"}),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, [B], {"CUDA_VISIBLE_DEVICES=1"}),
+        ({"HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "1"}, [A], {"HIP_VISIBLE_DEVICES=0"}),
+        # HIP counts what ROCm's runtime leaves.
+        (
+            {"ROCR_VISIBLE_DEVICES": "2,1", "HIP_VISIBLE_DEVICES": "1"},
+            [B],
+            {"ROCR_VISIBLE_DEVICES=2,1", "HIP_VISIBLE_DEVICES=1"},
+        ),
+        ({"HIP_VISIBLE_DEVICES": "-1"}, [], {"HIP_VISIBLE_DEVICES=-1"}),
+        ({"ROCR_VISIBLE_DEVICES": ""}, [], {'ROCR_VISIBLE_DEVICES=""'}),
+    ],
+)
+def test_what_rocm_leaves_visible(environment: dict[str, str], visible: list[Device], hidden_by: set[str]) -> None:
+    found = visible_amd_gpus([A, B, NUMBERED], environment)
+    shown = [device for device in found.devices if not device.hidden_by]
+    assert [(device.uuid, device.index) for device in shown] == [(gpu.uuid, n) for n, gpu in enumerate(visible)]
+    assert {device.hidden_by for device in found.devices} - {""} == hidden_by
+    assert len(found.devices) == 3 and found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "visible", "words"),
+    [
+        ("0,7,1", [A], "names 7, and there is no such GPU here. ROCm ignores it and what follows it."),
+        ("0,,1", [A], "names an empty place"),
+        ("1,1", [B], "names Card b twice"),
+        ("GPU-", [], "names GPU-"),  # of which there are two
+        ("AMD-0000:0a:00.0", [], "names AMD-0000:0a:00.0"),  # ROCm knows no such name
+    ],
+)
+def test_an_entry_that_names_no_amd_gpu_ends_the_list(value: str, visible: list[Device], words: str) -> None:
+    found = visible_amd_gpus([A, B, NUMBERED], {"ROCR_VISIBLE_DEVICES": value})
+    assert [device.uuid for device in found.devices if not device.hidden_by] == [gpu.uuid for gpu in visible]
+    (problem,) = found.problems
+    assert problem.startswith(f"ROCR_VISIBLE_DEVICES={value} ") and words in problem
