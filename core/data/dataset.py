@@ -110,8 +110,7 @@ def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
     listing = _find_files(kind, root, rule)
     files = listing.files
     check_packages_for(text, files)
-    sizes: list[int] = []
-    utf8, shown = True, ""
+    sizes, utf8, shown = list[int](), True, ""
     copies: dict[str, list[str]] = {}
     combined = hashlib.sha256()
     for path, file_format in files:
@@ -201,7 +200,7 @@ def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> N
 
 def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
     """A dataset's size, with what can be refused from the beginnings of its files; an identity without a hash."""
-    files, sizes = listing.files, []
+    files, sizes = listing.files, list[int]()
     try:
         for path, file_format in files:
             sizes.append(path.stat().st_size)

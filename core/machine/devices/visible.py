@@ -74,7 +74,7 @@ def visible_amd_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> 
     Its runtime applies `ROCR`, and HIP, which torch is built on, its own to what is left; HIP reads CUDA's name where
     its own is not set.
     """
-    left, hidden, problems = list(gpus), [], []
+    left, hidden, problems = list(gpus), list[Device](), list[str]()
     for name in (ROCR, HIP if HIP in environment else CUDA):
         value = environment.get(name)
         if value is None:
