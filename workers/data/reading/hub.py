@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from core.data.hub import HubName, check_package, not_here
 from core.errors import DatasetError, RankdeckError
-from core.program_search import NO_WINDOW
 from core.processes.exit_codes import describe_exit
 from core.processes.program_environment import program_environment
+from core.program_search import NO_WINDOW
 
 _SIZE_LIMIT_S: Final = 60.0
 _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
