@@ -12,7 +12,7 @@ from typing import Final
 from core.host.attempt_launch import AttemptLaunch
 from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
-from core.host.failures import SETTLE_S, describe, root_cause
+from core.host.failures import describe, root_cause, settle_limit_s
 from core.host.outcome import Outcome, diverged, stopped_short
 from core.host.rank_processes import RankProcesses
 from core.host.ranks import Rank, Ranks
@@ -125,8 +125,9 @@ class AttemptEnd:
         if self._survivors is None:
             self.phase = AttemptPhase.FAILING
             self._survivors = self._begin_survivor_checkpoint(now)
-        first = min(failure.at for failure in self._ranks.failures.values())
-        settled = self._ranks.heard_out or now - first > SETTLE_S
+        failures = self._ranks.failures.values()
+        first = min(failure.at for failure in failures)
+        settled = self._ranks.heard_out or now - first > settle_limit_s(failures)
         if settled and self._survivors.is_over(now, self._commits.coordinator.busy):
             self.end(self._failed())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,9 @@ from core.processes import describe_exit, ended_by_force, exit_advice, is_crash
 from core.protocol.messages import RankFailed
 
 # Wait after the first failure: a killed rank's socket closes before its exit code is known.
-SETTLE_S: Final = 1.5
+_SETTLE_S: Final = 1.5
+# Where all that is known so far followed from the loss of a rank: that rank's own end comes within this.
+_ROOT_LIMIT_S: Final = 5.0
 _TAIL_BYTES: Final = 8 << 10
 _TAIL_LINES: Final = 8
 _OUR_NOISE: Final = re.compile(r"^\s*$|^rankdeck: (the run's host is gone|\| )")
@@ -74,6 +76,11 @@ class RankFailure:
     @property
     def kind(self) -> str:
         return "" if self.report is None else self.report.kind
+
+
+def settle_limit_s(failures: Collection[RankFailure]) -> float:
+    """Seconds from the first failure until no other is expected to be its cause."""
+    return _ROOT_LIMIT_S if all(failure.is_secondary for failure in failures) else _SETTLE_S
 
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:

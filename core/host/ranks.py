@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 _OWN_PROGRAM: Final = ("running", "computing")
 # A rank whose connection is closed has so long to end by itself.
 SILENT_LIMIT_S: Final = 5.0
-# On another machine nothing but the connection shows that a rank lives. Less than `SETTLE_S`, so that its loss comes
-# before the failures that follow from it; its own report or exit code comes in 0.25 s.
+# On another machine nothing but the connection shows that a rank lives. Less than `settle_limit_s`, so that its loss
+# comes before the failures that follow from it; its own report or exit code comes in 0.25 s.
 _LOST_LIMIT_S: Final = 1.0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.host.failures import RankFailure, describe, last_lines, root_cause
+from core.host.failures import RankFailure, describe, last_lines, root_cause, settle_limit_s
 from core.protocol.messages import RankFailed
 
 SEGFAULT = RankFailure(1, 0.0, "CPU 1 on node2", step=12, returncode=-11)
@@ -40,6 +40,7 @@ def test_a_broken_collective_is_an_echo_even_if_it_was_heard_first(words: str) -
     failures = [RankFailure(0, 4.0, report=reported(words)), RankFailure(1, 4.1, returncode=-9)]
     assert root_cause(failures).rank == 1
     assert root_cause(failures[:1]).rank == 0  # alone it is all that is known
+    assert settle_limit_s(failures[:1]) > settle_limit_s(failures)  # so its cause is waited for
 
 
 def test_a_rank_that_reports_a_lost_peer_is_not_the_root_cause_whatever_its_text_says() -> None:
