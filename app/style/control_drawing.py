@@ -11,12 +11,13 @@ from typing import Final
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette, QPen
+from PySide6.QtWidgets import QStyleOption, QStyleOptionFrame
 
 from app.style.tones import is_dark, tone
 
 RADIUS: Final = 4.0
 # Height of a progress bar.
-TRACK: Final = 4.0
+TRACK: Final = 4
 
 
 class Level(Enum):
@@ -33,6 +34,10 @@ def veil(palette: QPalette, opacity: float) -> QColor:
     colour = QColor(Qt.GlobalColor.white if is_dark(palette) else Qt.GlobalColor.black)
     colour.setAlphaF(opacity)
     return colour
+
+
+def is_framed(option: QStyleOption) -> bool:
+    return isinstance(option, QStyleOptionFrame) and option.lineWidth > 0
 
 
 def text_colour(palette: QPalette) -> QColor:
@@ -53,6 +58,12 @@ def focus_frame(painter: QPainter, rect: QRect, palette: QPalette) -> None:
     painter.setPen(QPen(palette.color(QPalette.ColorRole.WindowText), 1.5))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRoundedRect(QRectF(rect).adjusted(0.75, 0.75, -0.75, -0.75), RADIUS, RADIUS)
+
+
+def thin(rect: QRect) -> QRect:
+    thin = QRect(rect.left(), 0, rect.width(), TRACK)
+    thin.moveCenter(rect.center())
+    return thin
 
 
 def track(painter: QPainter, rect: QRectF, palette: QPalette, filled: QRectF | None, *, enabled: bool = True) -> None:

@@ -25,8 +25,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.style.control_drawing import RADIUS, Level, chevron, focus_frame, stroke, text_colour, track, veil
-from app.style.control_sizes import MENU_SIGN, is_framed, thin
+from app.style.control_drawing import (
+    RADIUS,
+    Level,
+    chevron,
+    focus_frame,
+    is_framed,
+    stroke,
+    text_colour,
+    thin,
+    track,
+    veil,
+)
 from app.style.tones import accent_text, blend, card_edge, is_dark, muted, tone
 
 _S = QStyle.StateFlag
@@ -126,19 +136,12 @@ def paint_tool_button(painter: QPainter, option: QStyleOption, _widget: QWidget 
 
 def paint_check_box(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
     """A check box with an outline of at least 3 to 1 against the window and a card."""
-    on, partly = bool(option.state & _S.State_On), bool(option.state & _S.State_NoChange)
-    area, level = _centred(option.rect), level_at(option)
-    _mark_ground(painter, area, option.palette, level, on=on or partly, radius=RADIUS)
-    if not on and not partly:
-        return
-    painter.setPen(stroke(_mark_colour(option.palette, level), area.width() / 10))
-    if partly:
-        middle = area.center().y()
-        painter.drawLine(QPointF(area.left() + 4, middle), QPointF(area.right() - 4, middle))
-        return
-    points = [QPointF(area.left() + x * area.width(), area.top() + y * area.height()) for x, y in _TICK]
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawPolyline(points)
+    area, level, on = _centred(option.rect), level_at(option), bool(option.state & _S.State_On)
+    _mark_ground(painter, area, option.palette, level, on=on, radius=RADIUS)
+    if on:
+        painter.setPen(stroke(_mark_colour(option.palette, level), area.width() / 10))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline([area.topLeft() + QPointF(x, y) * area.width() for x, y in _TICK])
 
 
 def paint_radio_button(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
@@ -202,12 +205,8 @@ def paint_focus(painter: QPainter, option: QStyleOption, widget: QWidget | None)
 
 
 def paint_arrow_down(painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
-    rect = option.rect
-    if isinstance(widget, QToolButton) and widget.popupMode() is not QToolButton.ToolButtonPopupMode.MenuButtonPopup:
-        if widget.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonIconOnly and not widget.icon().isNull():
-            return  # its sign says that there is more
-        rect = QRect(widget.width() - MENU_SIGN - 4, 0, MENU_SIGN, widget.height())
-    chevron(painter, rect, text_colour(option.palette))
+    if not isinstance(widget, QToolButton):  # whose sign says that there is more
+        chevron(painter, option.rect, text_colour(option.palette))
 
 
 def paint_tab(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:

@@ -7,11 +7,13 @@ A style and no stylesheet: see docs/decisions/0031-look.md. Each method here cos
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtWidgets import (
     QLineEdit,
+    QListWidget,
     QProxyStyle,
     QStyle,
     QStyleOption,
@@ -20,15 +22,11 @@ from PySide6.QtWidgets import (
     QStyleOptionMenuItem,
     QStyleOptionProgressBar,
     QStyleOptionSlider,
+    QStyleOptionToolButton,
     QWidget,
 )
 
-from app.style.control_drawing import (
-    chevron,
-    focus_frame,
-    scroll_thumb,
-    text_colour,
-)
+from app.style.control_drawing import chevron, focus_frame, is_framed, scroll_thumb, text_colour
 from app.style.control_parts import (
     has_keyboard,
     level_at,
@@ -53,21 +51,40 @@ from app.style.control_parts import (
     with_text_colour,
     without_slab,
 )
-from app.style.control_sizes import (
-    FIELD_FRAME,
-    INDENT,
-    MENU_SIGN,
-    METRICS,
-    more_room,
-    opens_menu,
-    scroll_bar_part,
-)
 
 _P = QStyle.PrimitiveElement
 _C = QStyle.ControlElement
 _X = QStyle.ComplexControl
+_M = QStyle.PixelMetric
+_T = QStyle.ContentsType
 _S = QStyle.StateFlag
-Paint = Callable[[QPainter, QStyleOption, QWidget | None], None]
+Paint: TypeAlias = Callable[[QPainter, QStyleOption, QWidget | None], None]
+# Of buttons, lists and lines to write in: they stand beside each other.
+HEIGHT: Final = 32
+# Of menu entries, headers of tables, tool buttons with text.
+ROW: Final = 28
+# From the edge of a list's line to its text, beyond what Fusion leaves.
+INDENT: Final = 6
+# From the edge of a line to write in to its text.
+FIELD_FRAME: Final = 6
+# Measures that are not Fusion's.
+METRICS: Final = {
+    _M.PM_IndicatorWidth: 18,
+    _M.PM_IndicatorHeight: 18,
+    _M.PM_ExclusiveIndicatorWidth: 18,
+    _M.PM_ExclusiveIndicatorHeight: 18,
+    _M.PM_CheckBoxLabelSpacing: 8,
+    _M.PM_RadioButtonLabelSpacing: 8,
+    _M.PM_ScrollBarExtent: 12,
+    _M.PM_TabBarTabHSpace: 20,
+    _M.PM_TabBarTabVSpace: 16,
+    _M.PM_TabBarBaseOverlap: 0,
+    _M.PM_MenuHMargin: 4,
+    _M.PM_MenuVMargin: 4,
+    _M.PM_HeaderMargin: 6,  # a column's title stands over the text of its cells
+    _M.PM_FocusFrameHMargin: 5,  # the text of a row stands clear of the bar that says it is chosen
+}
+_ROOM: Final = {_T.CT_PushButton: (0, HEIGHT), _T.CT_ComboBox: (INDENT, HEIGHT), _T.CT_HeaderSection: (0, ROW)}
 
 
 class ControlStyle(QProxyStyle):
@@ -121,8 +138,6 @@ class ControlStyle(QProxyStyle):
             option = without_slab(painter, option)
         elif element is _C.CE_TabBarTabLabel or element is _C.CE_PushButtonLabel:
             option = with_text_colour(option)
-        elif element is _C.CE_ToolButtonLabel and opens_menu(option, widget):
-            option.rect = option.rect.adjusted(0, 0, -MENU_SIGN, 0)
         elif element is _C.CE_ProgressBarContents and isinstance(option, QStyleOptionProgressBar):
             is_known = option.maximum > option.minimum
             _saved(painter, option, widget, paint_progress if is_known else paint_waiting)
@@ -178,7 +193,7 @@ class ControlStyle(QProxyStyle):
     def pixelMetric(
         self, metric: QStyle.PixelMetric, option: QStyleOption | None = None, widget: QWidget | None = None
     ) -> int:
-        if metric is QStyle.PixelMetric.PM_DefaultFrameWidth and isinstance(widget, QLineEdit):
+        if metric is _M.PM_DefaultFrameWidth and isinstance(widget, QLineEdit):
             return FIELD_FRAME
         own = METRICS.get(metric)
         return super().pixelMetric(metric, option, widget) if own is None else own
@@ -210,3 +225,45 @@ def _saved(painter: QPainter, option: QStyleOption, widget: QWidget | None, pain
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     paint(painter, option, widget)
     painter.restore()
+
+
+def more_room(kind: QStyle.ContentsType, option: QStyleOption, widget: QWidget | None) -> tuple[int, int] | None:
+    """A control's extra width over Fusion's and its least height; None: as large as Fusion's."""
+    if kind is _T.CT_LineEdit:
+        return (0, HEIGHT) if is_framed(option) else None
+    if kind is _T.CT_MenuItem:
+        rule = QStyleOptionMenuItem.MenuItemType.Separator
+        return None if isinstance(option, QStyleOptionMenuItem) and option.menuItemType is rule else (8, ROW)
+    if kind is _T.CT_ToolButton:
+        style = Qt.ToolButtonStyle.ToolButtonIconOnly
+        has_text = isinstance(option, QStyleOptionToolButton) and option.text and option.toolButtonStyle is not style
+        return (8, ROW) if has_text else None
+    if kind is _T.CT_ItemViewItem:
+        is_opened = widget is not None and widget.metaObject().className() == "QComboBoxListView"
+        return (0, ROW) if is_opened or isinstance(widget, QListWidget) else None
+    return _ROOM.get(kind)
+
+
+def scroll_bar_part(option: QStyleOptionSlider, part: QStyle.SubControl) -> QRect:
+    """The groove, the handle, or a way beside it; there are no arrows."""
+    upright = option.orientation is Qt.Orientation.Vertical
+    parts = QStyle.SubControl
+    whole = option.rect
+    length = whole.height() if upright else whole.width()
+    span = option.maximum - option.minimum
+    size = length if span <= 0 else min(length, max(24, length * option.pageStep // (span + option.pageStep)))
+    start = QStyle.sliderPositionFromValue(
+        option.minimum, option.maximum, option.sliderPosition, length - size, option.upsideDown
+    )
+    places = {
+        parts.SC_ScrollBarGroove: (0, length),
+        parts.SC_ScrollBarSlider: (start, size),
+        parts.SC_ScrollBarSubPage: (0, start),
+        parts.SC_ScrollBarAddPage: (start + size, length - start - size),
+    }
+    if part not in places:
+        return QRect()
+    at, extent = places[part]
+    if upright:
+        return QRect(whole.left(), whole.top() + at, whole.width(), extent)
+    return QRect(whole.left() + at, whole.top(), extent, whole.height())

@@ -27,8 +27,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.style.control_sizes import HEIGHT
-from app.style.control_style import ControlStyle
+from app.style.control_style import HEIGHT, ControlStyle
 from app.style.theme import Theme
 from app.style.tones import tone
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
