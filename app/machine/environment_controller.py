@@ -14,13 +14,11 @@ from PySide6.QtCore import QObject, Signal
 from app.actions.actions import explain
 from app.threads.background import Operation, OperationRunner
 from app.threads.measuring import Cancelled, Measuring, Tell
-from core.errors import RankdeckError
 
 if TYPE_CHECKING:
     # The window opens without these: downloads bring TLS and an HTTP client along.
     from app.machine.environment_dialog import EnvironmentDialog, Offered
     from app.window.main_window import MainWindow
-    from core.environments.make import Progress
     from core.environments.places import Places
     from core.environments.record import Environment
     from core.machine.torch_builds import NvidiaDriver
@@ -47,9 +45,7 @@ class EnvironmentController(QObject):
         window.actions_.environment.triggered.connect(self.open)
         window.welcome.set_up.clicked.connect(self.open)
         window.welcome.set_up_another.clicked.connect(self.open)
-        self._making.progressed.connect(self._on_progressed)
         self._making.found.connect(self._on_made)
-        self._making.failed.connect(self._on_failed)
 
     def open(self) -> None:
         """Look at this machine's drive, driver and cards, then open the dialog."""
@@ -82,15 +78,13 @@ class EnvironmentController(QObject):
         self.dialog = dialog = EnvironmentDialog(offered, self._window)
         dialog.start_requested.connect(self._on_start_requested)
         dialog.stop_requested.connect(self._making.stop)
+        self._making.progressed.connect(dialog.show_progress)
+        self._making.failed.connect(dialog.show_error)
         dialog.finished.connect(self._on_closed)
         dialog.open()
 
     def _on_start_requested(self, places: Places, extras: tuple[str, ...], wheels: Path | None) -> None:
         self._making.start(functools.partial(_make, places, extras, wheels, self._driver))
-
-    def _on_progressed(self, progress: Progress) -> None:
-        if self.dialog is not None:
-            self.dialog.show_progress(progress)
 
     def _on_made(self, made: Environment | None) -> None:
         if made is not None:
@@ -101,10 +95,6 @@ class EnvironmentController(QObject):
             self.dialog.show_stopped()
         else:
             self.dialog.show_done(f"PyTorch {made.record.torch} is ready. You can start a run now.")
-
-    def _on_failed(self, error: RankdeckError) -> None:
-        if self.dialog is not None:
-            self.dialog.show_error(error)
 
     def _on_closed(self, _result: int) -> None:
         self.dialog = None

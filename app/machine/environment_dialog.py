@@ -34,8 +34,6 @@ ABOUT_ANOTHER: Final = (
 )
 _STEPS: Final = 1000
 _BOX_INDENT: Final = 24
-# Letters that fit beside a check box.
-_SHORT_NOTE: Final = 48
 _LEFT: Final = "Stopped. What has arrived is kept; continue whenever you like."
 
 
@@ -125,12 +123,11 @@ class EnvironmentDialog(Dialog):
             box, note = self.extras[extra.name], extra.note
             box.setChecked(bool(note))
             box.setAccessibleDescription(note)
-            if len(note) > _SHORT_NOTE:
+            rows.append(box)
+            if note:
                 below = muted_label(note)
                 below.setIndent(_BOX_INDENT)
-                rows += [box, below]
-            else:
-                rows.append(lay_row(None, box, muted_label(note, wraps=False), None, spacing=12))
+                rows.append(below)
         return rows
 
     # --- progress ----------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.machine.check_row import FIXES, LEVELS
-from app.machine.doctor_page import GROUPS, DoctorPage
+from app.machine.doctor_page import FIXES, GROUPS, LEVELS, DoctorPage
 from core.doctor import finding
 from core.doctor.devices import NO_CUDA
 from core.doctor.finding import FOLDERS, MACHINE, SELF_TESTS, Finding, Fix, Level, Topic
