@@ -112,7 +112,7 @@ class Rankdeck(QObject):
             showing, self.display, self,
         )  # fmt: skip
         self.resuming = ResumeController(
-            window, self.launching, self.control.stop_run, table, runs, showing, self.display, self.settings, self
+            window, self.launching, self.control.stop_run, table, runs, showing, self.display, self
         )
         self.beginning = WelcomeController(
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
@@ -234,7 +234,7 @@ class Rankdeck(QObject):
         """Save settings and end every thread; runs continue."""
         made = vars(self)
         if self._draft_saving is not None:
-            self._draft_saving.close()
+            self._draft_saving.save()
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -23,15 +24,13 @@ EDGES: Final = (12, 8, 12, 8)
 TIP: Final = "Trains on its share of the processor's cores"
 
 
+@dataclass(frozen=True, slots=True)
 class CpuSlot:
     """A CPU device, with the part of `DeviceRow`'s interface that both share."""
 
-    is_absent = False
-    is_lost = False
-
-    def __init__(self, device: Device, box: QCheckBox) -> None:
-        self.device = device
-        self.box = box
+    device: Device
+    box: QCheckBox
+    is_lost: bool = False
 
     def tick(self, on: bool) -> None:
         """Tick or untick without a signal."""
@@ -115,8 +114,5 @@ class CpuGroup(Card):
         box.setAccessibleName(device.name)
         box.setToolTip(TIP)
         box.setMinimumWidth(box.sizeHint().width())
-        box.toggled.connect(self._on_toggled)
+        box.toggled.connect(self.toggled)
         return CpuSlot(device, box)
-
-    def _on_toggled(self, _on: bool) -> None:
-        self.toggled.emit()

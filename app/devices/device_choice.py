@@ -12,13 +12,16 @@ class DeviceChoice:
     """A person's choice of devices; before it, that of `core.machine.devices.defaults`.
 
     It decides again when devices come or go, not when a card becomes busy, which may be this window's own run.
+
+    Attributes:
+        wanted: The person's choice; None before it.
     """
 
     def __init__(self) -> None:
         self.devices: Sequence[Device] = ()
         self.samples: dict[str, DeviceSample] = {}
         self.cuda_build: str | None = ""
-        self._wanted: set[str] | None = None
+        self.wanted: set[str] | None = None
         self._chosen_without_gpu = False
         self._defaults: tuple[str, ...] = ()
         self._judged: dict[str, DeviceSample] = {}
@@ -44,7 +47,7 @@ class DeviceChoice:
     def _decide(self) -> None:
         self._defaults = default_devices(self.devices, self._judged, cuda_build=self.cuda_build)
         if self._chosen_without_gpu and self.usable:
-            self._wanted, self._chosen_without_gpu = None, False
+            self.wanted, self._chosen_without_gpu = None, False
 
     @property
     def usable(self) -> list[Device]:
@@ -55,27 +58,19 @@ class DeviceChoice:
         """GPUs that can train and are not used by other programs, as far as that is known."""
         return [gpu for gpu in self.usable if gpu.uuid not in self.samples or not in_use_by(self.samples[gpu.uuid])]
 
-    @property
-    def none_is_free(self) -> bool:
-        return bool(self.usable) and not self.free
-
     def reasons_against(self) -> dict[str, str]:
         return reasons_against(self.devices, self.samples, cuda_build=self.cuda_build)
 
     def choose(self, uuids: Collection[str], *, without_gpu: bool = False) -> None:
         """Take over a person's choice; `without_gpu`: no GPU was known, so that one that comes later is chosen."""
-        self._wanted, self._chosen_without_gpu = set(uuids), without_gpu
+        self.wanted, self._chosen_without_gpu = set(uuids), without_gpu
 
     def is_wished(self, device: Device) -> bool:
-        return device.uuid in (self._defaults if self._wanted is None else self._wanted)
+        return device.uuid in (self._defaults if self.wanted is None else self.wanted)
 
     def wished_beside(self, shown: Collection[str]) -> set[str]:
         """The chosen devices that are not shown."""
-        return (self._wanted or set()) - set(shown)
-
-    @property
-    def is_by_default(self) -> bool:
-        return self._wanted is None
+        return (self.wanted or set()) - set(shown)
 
 
 def _says_something(sample: DeviceSample) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -128,7 +127,6 @@ class DevicePicker(QWidget):
             self._cards.insertWidget(place, row)
         self.cpu.set_devices([device for device in devices if device.kind == "cpu"])
         self._fit()
-        self._chain_tabs()
         self._show()
         if self.selected() != before:
             self.selection_changed.emit()
@@ -169,11 +167,6 @@ class DevicePicker(QWidget):
         button.clicked.connect(choose)
         return button
 
-    def _chain_tabs(self) -> None:
-        order: list[QWidget] = [self.all, self.free, self.none, self.get_cuda, *(row.box for row in self.rows())]
-        for first, second in itertools.pairwise(order):
-            QWidget.setTabOrder(first, second)
-
     # --- what is ticked ----------------------------------------------------------------------------------
 
     def show_samples(self, samples: Sequence[DeviceSample]) -> None:
@@ -205,7 +198,7 @@ class DevicePicker(QWidget):
 
     def wished(self) -> list[str]:
         """UUIDs of the chosen devices, also of unusable ones, to be remembered; empty while the defaults hold."""
-        if self._choice.is_by_default:
+        if self._choice.wanted is None:
             return []
         shown = [row.device.uuid for row in self.rows() if self._choice.is_wished(row.device)]
         return shown + sorted(self._choice.wished_beside(self._rows.keys() | self.cpu.slots.keys()))
@@ -252,7 +245,7 @@ class DevicePicker(QWidget):
         gpus = [device for device in choice.devices if device.kind == "cuda" and not device.hidden_by]
         is_cpu_build = choice.cuda_build is None and bool(gpus)
         error = None if self.is_looking else self._error
-        none_free = choice.none_is_free and not self.selected()
+        none_free = bool(choice.usable) and not choice.free and not self.selected()
         if none_free and error is not None:  # the reason why nothing is selected, instead of that it is not
             self.problem.say(f"⚠ {NONE_FREE}", "warning")
         else:

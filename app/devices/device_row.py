@@ -84,7 +84,7 @@ class DeviceRow(Card):
         self.is_line = self._says_name = False
         self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
-        self.box.toggled.connect(self._on_toggled)
+        self.box.toggled.connect(self.toggled)
         self._total = QLabel()
         self._memory = Meter()
         self.status = ElidedLabel()
@@ -235,9 +235,6 @@ class DeviceRow(Card):
         tip = plain_tip("\n".join(line for line in lines if line))
         for part in (self, self.box, self.status):
             part.setToolTip(tip)
-
-    def _on_toggled(self, _on: bool) -> None:
-        self.toggled.emit()
 
 
 def _held(process: DeviceProcess) -> str:

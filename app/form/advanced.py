@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from PySide6.QtWidgets import QWidget
 
@@ -14,38 +13,29 @@ from app.widgets.disclosure import Disclosure
 _INDENT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Rows under a heading, and the page that holds them."""
-
-    title: str
-    page: QWidget
-    rows: Sequence[FieldRow]
-
-
 class GroupFold(QWidget):
-    """A heading that unfolds its group's rows, with the number of rows that differ from their defaults."""
+    """A heading that unfolds its `page` of rows, with the number of rows that differ from their defaults."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, title: str, page: QWidget, rows: Sequence[FieldRow]) -> None:
         super().__init__()
-        self.group = group
-        self.toggle = Disclosure(group.title.replace("&", "&&"), f"Show the settings of {group.title}")
+        self.title, self.page, self.rows = title, page, rows
+        self.toggle = Disclosure(title.replace("&", "&&"), f"Show the settings of {title}")
         self.changed = muted_label(wraps=False)
         head = lay_row(None, self.toggle, None, self.changed, spacing=8, margins=(_INDENT - 6, 0, 0, 0))
-        lay_column(self, head, group.page, spacing=4)
-        self.toggle.toggled.connect(group.page.setVisible)
-        group.page.hide()
+        lay_column(self, head, page, spacing=4)
+        self.toggle.toggled.connect(page.setVisible)
+        page.hide()
 
     def show_changed(self) -> int:
-        count = sum(row.is_changed and row.applies for row in self.group.rows)
-        rows = sum(row.applies for row in self.group.rows)
+        count = sum(row.is_changed and row.applies for row in self.rows)
+        rows = sum(row.applies for row in self.rows)
         self.changed.setText(f"{count} changed" if count else f"{rows} setting{'' if rows == 1 else 's'}")
         return count
 
     def show_found(self, query: str) -> bool:
         """Show only rows that match a search, unfolded; return whether there are any."""
-        found = [row.search(query) for row in self.group.rows]
-        self.group.page.setVisible(bool(query) or self.toggle.isChecked())
+        found = [row.search(query) for row in self.rows]
+        self.page.setVisible(bool(query) or self.toggle.isChecked())
         self.setVisible(any(found))
         return any(found)
 
@@ -55,7 +45,7 @@ class Advanced(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folds: list[GroupFold] = []
+        self.folds: Sequence[GroupFold] = ()
         self.toggle = Disclosure("Ad&vanced", "Show settings that are rarely changed")
         self.changed = muted_label(wraps=False)
         self.search = search_line("Search settings", "Search settings by name and meaning")
@@ -71,17 +61,17 @@ class Advanced(QWidget):
         self._body.hide()
         self.toggle.toggled.connect(self._body.setVisible)
 
-    def set_groups(self, groups: Sequence[Group]) -> None:
+    def set_folds(self, folds: Sequence[GroupFold]) -> None:
         layout = self._content.layout()
         assert layout is not None
         while (item := layout.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.hide()
                 old.deleteLater()
-        unfolded = {fold.group.title for fold in self.folds if fold.toggle.isChecked()}
-        self.folds = [GroupFold(group) for group in groups]
-        for fold in self.folds:
-            fold.toggle.setChecked(fold.group.title in unfolded)
+        unfolded = {fold.title for fold in self.folds if fold.toggle.isChecked()}
+        self.folds = folds
+        for fold in folds:
+            fold.toggle.setChecked(fold.title in unfolded)
             layout.addWidget(fold)
         self.show_found()
 
@@ -100,7 +90,7 @@ class Advanced(QWidget):
     def reveal(self, names: Collection[str]) -> None:
         """Unfold the groups of fields, and end a search that hides one."""
         for fold in self.folds:
-            rows = [row for row in fold.group.rows if row.spec.name in names]
+            rows = [row for row in fold.rows if row.spec.name in names]
             if rows:
                 self.toggle.setChecked(True)
                 fold.toggle.setChecked(True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtCore import QObject, QPointF, QRect, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QAbstractButton,
     QCheckBox,
@@ -49,15 +49,11 @@ class ChangedDot(QAbstractButton):
 
     def __init__(self, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._label = label
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFixedWidth(DOT_WIDTH)
         self.setAccessibleName(f"Reset {label}")
         self.hide()
-
-    def show_default(self, text: str) -> None:
-        self.setToolTip(f"Changed. Click to reset to the default: {text or 'none'}")
 
     def sizeHint(self) -> QSize:
         return QSize(DOT_WIDTH, 24)
@@ -152,9 +148,7 @@ class FieldRow(QObject):
         self.problem = ProblemLabel(parent)
         self.remedies = Remedies(parent)
         self.browse: QToolButton | None = None
-        self._is_wrong = False
         self.editor = self._make_editor(parent)
-        self.editor.installEventFilter(self)
         self.label.setBuddy(self.editor)
         self.dot = ChangedDot(spec.label, parent)
         self.dot.clicked.connect(self.reset)
@@ -208,6 +202,9 @@ class FieldRow(QObject):
     def place(self, grid: QGridLayout, row: int) -> int:
         """Put the row into columns 0 to 2 of a `field_grid`, and return the next free row."""
         beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
+        # A long label has more lines: else it would push editors out of sight.
+        self.label.setWordWrap(self.label.sizeHint().width() > LABEL_WIDTH)
+        self.label.setFixedWidth(LABEL_WIDTH)
         grid.addWidget(self.label, row, 1, beside)
         self.editor.setMinimumHeight(EDITOR_HEIGHT)
         if self.browse is not None:
@@ -218,11 +215,6 @@ class FieldRow(QObject):
         grid.addWidget(self.problem, row + 1, 1, 1, 2)
         grid.addWidget(self.remedies, row + 2, 1, 1, 2)
         return row + 3
-
-    def limit_label(self) -> None:
-        """Fix the label's width, with more lines where needed: else it would push editors out of sight."""
-        self.label.setWordWrap(self.label.sizeHint().width() > LABEL_WIDTH)
-        self.label.setFixedWidth(LABEL_WIDTH)
 
     def text(self) -> str:
         """The entered text; empty: the default counts."""
@@ -304,7 +296,7 @@ class FieldRow(QObject):
         self._show_dot()
 
     def _show_dot(self) -> None:
-        self.dot.show_default(self.default)
+        self.dot.setToolTip(f"Changed. Click to reset to the default: {self.default or 'none'}")
         self.dot.setVisible(self.is_shown and self.is_changed and self.editor.isEnabled())
 
     def set_reason(self, reason: str) -> None:
@@ -344,24 +336,7 @@ class FieldRow(QObject):
         self.remedies.set_steps(steps if error is not None else ())
         description = self.spec.help if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
         self.editor.setAccessibleDescription(description)
-        self._is_wrong = error is not None
-        self._colour()
         self._show()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self.editor and event.type() == QEvent.Type.PaletteChange:
-            self._colour()
-        return super().eventFilter(watched, event)
-
-    def _colour(self) -> None:
-        """Colour the text of a wrong value."""
-        palette = QPalette()
-        if self._is_wrong:
-            palette.setColor(QPalette.ColorRole.Text, tone(QGuiApplication.palette(), "error"))
-        own = self.editor.palette()
-        shown, wanted = own.color(QPalette.ColorRole.Text), palette.color(QPalette.ColorRole.Text)
-        if shown != wanted:  # this changes the palette once more
-            self.editor.setPalette(palette)
 
     def _on_edited(self, *_: object) -> None:
         self._show_dot()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app.form.field_row import FieldRow
+from app.form.field_row import FieldRow, field_grid
 from app.form.remedies import RemediesFor
 from app.widgets.notice_bar import Step
+from core.config.fields import FieldSpec
 from core.errors import RankdeckError
+
+NO_KINDS: Final[Mapping[str, type[FieldRow]]] = {}
 
 
 def no_remedies(_error: RankdeckError) -> Sequence[Step]:
@@ -26,10 +30,13 @@ class FieldRows(QWidget):
         super().__init__()
         self.rows: dict[str, FieldRow] = {}
 
-    def add_row(self, row: FieldRow, grid: QGridLayout, line: int) -> int:
-        self.rows[row.spec.name] = row
-        row.edited.connect(self.edited)
-        return row.place(grid, line)
+    def fill(self, page: QWidget, specs: Iterable[FieldSpec], kinds: Mapping[str, type[FieldRow]] = NO_KINDS) -> None:
+        """Lay out a row for each field; `kinds`: classes of fields with an editor of their own, by name."""
+        grid, line = field_grid(page), 0
+        for spec in specs:
+            self.rows[spec.name] = row = kinds.get(spec.name, FieldRow)(spec, page)
+            row.edited.connect(self.edited)
+            line = row.place(grid, line)
 
     def texts(self) -> dict[str, str]:
         return {name: row.text() for name, row in self.rows.items()}

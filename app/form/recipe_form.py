@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from app.form.advanced import Advanced, Group
+from app.form.advanced import Advanced, GroupFold
 from app.form.draft_fields import HOW, IN_SIGHT, WHAT, WHERE, default_texts, grouped_fields
-from app.form.field_row import FieldRow, field_grid
-from app.form.field_rows import FieldRows, no_remedies
+from app.form.field_row import FieldRow
+from app.form.field_rows import NO_KINDS, FieldRows, no_remedies
 from app.form.remedies import RemediesFor
 from app.widgets.build import lay_column
 from core.config.fields import FieldSpec
@@ -21,25 +20,22 @@ from core.recipes.manifest import Recipe
 class RecipeForm(FieldRows):
     """Rows for a recipe's `FieldSpec`s; the sheet places the pages `what` and `where`."""
 
-    more_toggled = Signal(bool)
-
     def __init__(self) -> None:
         super().__init__()
-        self._kinds: Mapping[str, type[FieldRow]] = {}
+        self._kinds = NO_KINDS
         self.what, self.where, self._how = QWidget(), QWidget(), QWidget()
         self._pages = {WHAT: self.what, WHERE: self.where, HOW: self._how}
         for page in self._pages.values():
             lay_column(page)
         self.advanced = Advanced()
         self.more = self.advanced.toggle
-        self.more.toggled.connect(self.more_toggled)
         self._recipe: Recipe | None = None
         self.edited.connect(self._on_edited)
         lay_column(self, self._how, self.advanced, spacing=8)
 
-    def set_recipe(self, recipe: Recipe, kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
+    def set_recipe(self, recipe: Recipe, kinds: Mapping[str, type[FieldRow]] = NO_KINDS) -> None:
         """Rebuild the rows for another recipe; `kinds`: classes of fields with an editor of their own, by name."""
-        self._kinds, self._recipe = kinds or {}, recipe
+        self._kinds, self._recipe = kinds, recipe
         for row in self.rows.values():
             row.deleteLater()
         self.rows = {}
@@ -47,35 +43,30 @@ class RecipeForm(FieldRows):
         for title, page in self._pages.items():
             _replace(page, self._grid_of(groups.get(title, [])))
             page.setVisible(title in groups)
-        self.advanced.set_groups(
-            [self._group(title, specs) for title, specs in groups.items() if title not in IN_SIGHT]
-        )
+        rare = {title: specs for title, specs in groups.items() if title not in IN_SIGHT}
+        self.advanced.set_folds([self._fold(title, specs) for title, specs in rare.items()])
         self.reset()
 
-    def _group(self, title: str, specs: list[FieldSpec]) -> Group:
-        grid = self._grid_of(specs)
-        return Group(title, grid, [self.rows[spec.name] for spec in specs])
+    def _fold(self, title: str, specs: list[FieldSpec]) -> GroupFold:
+        page = self._grid_of(specs)
+        return GroupFold(title, page, [self.rows[spec.name] for spec in specs])
 
     def _grid_of(self, specs: list[FieldSpec]) -> QWidget:
         page = QWidget()
-        grid, line = field_grid(page), 0
-        for spec in specs:
-            row = self._kinds.get(spec.name, FieldRow)(spec, page)
-            row.limit_label()
-            line = self.add_row(row, grid, line)
+        self.fill(page, specs, self._kinds)
         return page
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
         super().set_texts(texts)
         self._follow_defaults(texts.keys())
-        self._show_changed()
+        self.advanced.show_changed()
 
     def reset(self) -> None:
         if self._recipe is not None:
             for name, text in default_texts(self._recipe).items():
                 self.rows[name].set_default(text)
                 self.rows[name].clear()
-            self._show_changed()
+            self.advanced.show_changed()
 
     def clear_defaults(self) -> None:
         """Count fields with default values as not set: a finished run doesn't say which were."""
@@ -102,7 +93,7 @@ class RecipeForm(FieldRows):
 
     def _on_edited(self, *_: object) -> None:
         self._follow_defaults()
-        self._show_changed()
+        self.advanced.show_changed()
 
     def _follow_defaults(self, kept: Collection[str] = ()) -> None:
         """Take up defaults that depend on other values, such as a pretrained model; set or `kept` fields stay."""
@@ -115,9 +106,6 @@ class RecipeForm(FieldRows):
                 row.set_default(text)
                 if untouched and name not in kept:
                     row.clear()
-
-    def _show_changed(self) -> None:
-        self.advanced.show_changed()
 
 
 def _replace(page: QWidget, content: QWidget) -> None:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.widgets.build import lay_row
 from app.widgets.notice_bar import Step
 from core.errors import RankdeckError
 
 # What can be done about an error.
 RemediesFor: TypeAlias = Callable[[RankdeckError], Sequence[Step]]
-_GAP: Final = 8
 
 
 class Remedies(QWidget):
-    """Buttons in a row, or in a column where they would not fit. Hidden while there are none."""
+    """Buttons in a row. Hidden while there are none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown: tuple[str, ...] = ()
         self._steps: Sequence[Step] = ()
         self.buttons: list[QPushButton] = []
-        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
-        self._box.setContentsMargins(0, 0, 0, 4)
-        self._box.setSpacing(_GAP)
+        self._row = lay_row(self, spacing=8, margins=(0, 0, 0, 4))
         self.hide()
 
     def set_steps(self, steps: Sequence[Step]) -> None:
@@ -35,28 +32,16 @@ class Remedies(QWidget):
         labels = tuple(step.label for step in steps)
         if labels != self._shown:
             self._shown = labels
-            while (item := self._box.takeAt(0)) is not None:
+            while (item := self._row.takeAt(0)) is not None:
                 if (old := item.widget()) is not None:
                     old.deleteLater()
             self.buttons = [self._button(number, label) for number, label in enumerate(labels)]
-            self._box.addStretch(1)
-            self._turn()
+            self._row.addStretch(1)
         self.setVisible(bool(labels))
 
     def _button(self, number: int, label: str) -> QPushButton:
         button = QPushButton(label)
         button.setObjectName("step")
         button.clicked.connect(lambda: self._steps[number].act())
-        self._box.addWidget(button)
+        self._row.addWidget(button)
         return button
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._turn()
-
-    def _turn(self) -> None:
-        needed = sum(button.sizeHint().width() + _GAP for button in self.buttons)
-        fits = needed <= self.width()
-        direction = QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom
-        if direction != self._box.direction():
-            self._box.setDirection(direction)

@@ -9,12 +9,11 @@ from typing import Final
 
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.lr_schedule import DECAY, REPLAN, RESTART
-from core.config.mode import Mode, mode_label
+from core.config.mode import Mode
 from core.formatting import count
 from core.machine.devices import Device, device_texts
 from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.plan import PlanSummary
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.state import RunState
@@ -47,10 +46,6 @@ class TrainingPlace:
     machine: str = ""
     devices: Sequence[Device] = ()
     ticked: Sequence[str] = ()
-
-    @property
-    def title(self) -> str:
-        return self.machine or THIS_COMPUTER
 
 
 def run_choices(entries: Sequence[RunEntry], names: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
@@ -102,22 +97,6 @@ def mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] 
         yield _mode_text(changes), changes
         if variant.mode is Mode.DDP:
             yield _mode_text(BALANCED), dict(BALANCED)
-
-
-def unchanged_steps(plan: PlanSummary) -> str:
-    """The steps of the run: "1,000 (unchanged)"."""
-    return UNCHANGED if plan.steps is None else f"{count(plan.steps)} ({UNCHANGED})"
-
-
-def unchanged_devices(plan: PlanSummary) -> str:
-    """The devices of the run: "CPU 0, CPU 1 (unchanged)"."""
-    names = ", ".join(plan.devices_then)
-    return f"{names} ({UNCHANGED})" if names else UNCHANGED
-
-
-def unchanged_mode(plan: PlanSummary) -> str:
-    name = mode_label(plan.mode_then, plan.mode_then)
-    return f"{name} ({UNCHANGED})" if name else UNCHANGED
 
 
 def finished_at(state: RunState | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from app.new_run.machine_groups import MachineGroup
     from app.run.launch_controller import LaunchController
     from app.runs.run_list import RunList
-    from app.settings import Settings
     from app.shown_run.shown_run_controller import ShownRunController
     from app.window.main_window import MainWindow
     from app.window.run_display_controller import RunDisplayController
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from core.machines.moving import MovePlan
     from core.resume.plan import ResumePlan
     from core.run_folder.state import RunState
-
-# The setting that remembers where the last state file was opened.
-STATE_FILES: Final = "state_files_folder"
 
 
 class ResumeController(QObject):
@@ -41,17 +37,15 @@ class ResumeController(QObject):
         runs: RunList,
         showing: ShownRunController,
         display: RunDisplayController,
-        settings: Settings,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._window, self._launching, self._stop_run = window, launching, stop_run
-        self._table, self._runs, self._settings = table, runs, settings
-        self._showing, self._display = showing, display
+        self._table, self._runs, self._showing, self._display = table, runs, showing, display
         self.dialog: ResumeDialog | None = None
         self._is_sending = False
         self._then: tuple[Path, Callable[[Path], None]] | None = None
-        window.outcome.balance_requested.connect(self._on_balance_requested)
+        window.outcome.balance_requested.connect(lambda: self._stop_then(self._resume_balanced))
         window.outcome.smaller_batch_requested.connect(self._on_smaller_batch_requested)
         window.actions_.resume.triggered.connect(self._on_resume_requested)
         window.actions_.resume_file.triggered.connect(self._on_resume_file_requested)
@@ -94,9 +88,6 @@ class ResumeController(QObject):
         if self._showing.run_dir is not None:
             self._then = self._showing.run_dir, resume
             self._stop_run(self._showing.run_dir)
-
-    def _on_balance_requested(self) -> None:
-        self._stop_then(self._resume_balanced)
 
     def _resume_balanced(self, run_dir: Path) -> None:
         if (dialog := self._open_dialog()) is not None:
@@ -153,11 +144,9 @@ class ResumeController(QObject):
             mode_changes(sheet.draft()),
             [here, *map(_place_of, sheet.machines.groups.values())],
             self._runs.model.machines(),
-            self._settings.text(STATE_FILES) or str(self._launching.runs_dir),
             self._runs.model.names(),
             self._window,
         )
-        dialog.folder_chosen.connect(lambda folder: self._settings.set_text(STATE_FILES, folder))
         dialog.plan_requested.connect(self._on_plan_requested)
         dialog.resume_requested.connect(self._on_plan_agreed)
         dialog.finished.connect(self._on_dialog_finished)

@@ -53,21 +53,16 @@ class PlanText(QPlainTextEdit):
         """The height that is missing to show all lines; the document counts in lines."""
         return round(self.document().size().height()) * self.fontMetrics().lineSpacing() + 4 - self.viewport().height()
 
-    def text(self) -> str:
-        return self.toPlainText()
-
 
 class ResumeDialog(Dialog):
     """Asks for a plan after each change, and shows it before anything happens.
 
     Signals:
-        folder_chosen: The folder of the state file that was opened.
         plan_requested: ``(text, changes, machine)`` as `core.resume.planner.plan_resume` takes them; no machine: this
             computer.
         resume_requested: The `ResumePlan` or `MovePlan` in sight.
     """
 
-    folder_chosen = Signal(str)
     plan_requested = Signal(str, object, str)
     resume_requested = Signal(object)
 
@@ -77,13 +72,11 @@ class ResumeDialog(Dialog):
         mode: Mapping[str, str],
         places: Sequence[TrainingPlace] = (TrainingPlace(),),
         machines: Mapping[Path, str] | None = None,
-        folder: str = "",
         names: Mapping[Path, str] | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Resume a run", parent)
         self._plan: ResumePlan | MovePlan | None = None
-        self._folder = folder
         self.form = ResumeForm(entries, mode, places, machines or {}, names or {})
         self.form.edited.connect(self._on_edited)
         self.open_file = QPushButton("&Open state file…")
@@ -144,12 +137,9 @@ class ResumeDialog(Dialog):
         self._later.start()
 
     def _on_open_clicked(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Open a state file", self._folder, "State files (chunk_tracker_state.json *.json);;All files (*)"
-        )
+        kinds = "State files (chunk_tracker_state.json *.json);;All files (*)"
+        path, _ = QFileDialog.getOpenFileName(self, "Open a state file", filter=kinds)
         if path:
-            self._folder = str(Path(path).parent)
-            self.folder_chosen.emit(self._folder)
             self.choose(str(Path(path)))
 
     def _choose_data(self) -> None:
@@ -166,7 +156,7 @@ class ResumeDialog(Dialog):
 
     def show_plan(self, plan: ResumePlan | MovePlan) -> None:
         self.notice.clear()
-        self.form.show_plan(plan, is_first=self._plan is None)
+        self.form.show_plan(plan)
         shown = plan.summary()
         self.message.setPlainText("\n".join(shown.lines))
         self._set_plan(plan)

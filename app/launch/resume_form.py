@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QWidget
 
 from app.launch.resume_choices import (
     LR_CHOICES,
+    THIS_COMPUTER,
     UNCHANGED,
     TrainingPlace,
     checkpoint_choices,
@@ -18,9 +19,6 @@ from app.launch.resume_choices import (
     finished_at,
     mode_choices,
     run_choices,
-    unchanged_devices,
-    unchanged_mode,
-    unchanged_steps,
 )
 from app.widgets.build import label_grid, muted_label, named, narrow
 from app.widgets.steady import ComboBox
@@ -85,7 +83,7 @@ class ResumeForm(QWidget):
         self._lay_out()
         _fill(self.run, run_choices(entries, names))
         self.run.setCurrentIndex(-1)
-        _fill(self.where, ((place.title, place.machine) for place in places))
+        _fill(self.where, ((place.machine or THIS_COMPUTER, place.machine) for place in places))
         _fill(self.schedule, LR_CHOICES)
         _fill(self.mode, mode_choices(mode))
         self._offer_devices()
@@ -197,18 +195,14 @@ class ResumeForm(QWidget):
             if place.machine == self.machine:
                 self._offer_devices()
 
-    def show_plan(self, plan: ResumePlan | MovePlan, *, is_first: bool) -> None:
-        """Offer the run's own choices; `is_first`: no plan of it was shown before."""
+    def show_plan(self, plan: ResumePlan | MovePlan) -> None:
+        """Offer the run's own choices."""
         shown, own = plan.summary(), plan if isinstance(plan, ResumePlan) else None
         if own is not None and own.state_file is not None:
             self.show_field(self.data, True)
             if own.state_file.chunk_size is None:
                 self.show_field(self.chunk_size, True)
         self._offer_checkpoints(shown.checkpoints, shown.best)
-        if is_first and not self.steps.text():
-            self.steps.setPlaceholderText(unchanged_steps(shown))
-        self.mode.setItemText(0, unchanged_mode(shown))
-        self.devices.setItemText(0, unchanged_devices(shown))
 
     def show_field(self, field: QLineEdit, shown: bool) -> None:
         """Show a field that only some state files need, or runs with moved data."""
@@ -221,10 +215,7 @@ class ResumeForm(QWidget):
         field.setVisible(shown)
 
     def _offer_devices(self, *_: object) -> None:
-        unchanged = self.devices.itemText(0)
         _fill(self.devices, device_choices(self._places.get(self.machine, TrainingPlace())))
-        if unchanged:
-            self.devices.setItemText(0, unchanged)
 
     def _offer_checkpoints(self, entries: Sequence[CheckpointEntry], best: int | None = None) -> None:
         _fill(self.checkpoint, checkpoint_choices(entries, best))
@@ -237,9 +228,6 @@ class ResumeForm(QWidget):
         self.show_field(self.chunk_size, False)
         self.schedule.setCurrentIndex(0)
         self._offer_checkpoints(())
-        self.steps.setPlaceholderText(UNCHANGED)
-        self.mode.setItemText(0, UNCHANGED)
-        self.devices.setItemText(0, UNCHANGED)
         self.trust.setChecked(False)
         self.trust.hide()
         self._suggest_steps(self._finished.get(name))

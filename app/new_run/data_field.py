@@ -15,12 +15,21 @@ from app.form.remedies import Remedies
 from app.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from app.widgets.buttons import Chip
 from app.widgets.notice_bar import Step
-from core.data.dataset import STDLIB, typed_dataset
+from core.data.dataset import STDLIB, is_hub, typed_dataset
 from core.errors import RankdeckError, sentences
+from core.formatting import byte_size
 
 _ASKED: Final = "Text file or folder (drop one here)"
 _NOT_ASKED: Final = "not needed"
 _PREVIEW: Final = "Preview the data as the model will see it"
+
+
+def data_text(dataset: str, files: int, size_bytes: int | None) -> str:
+    """The files and size of a dataset; of one of the Hub, the size of its copy here."""
+    if is_hub(dataset):
+        here = "not downloaded yet" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
+        return f"on the Hugging Face Hub, {here}"
+    return f"{files:,} file{'' if files == 1 else 's'}, {byte_size(size_bytes or 0)}"
 
 
 class DataField(QWidget):
@@ -35,7 +44,7 @@ class DataField(QWidget):
         tip = "A text file or a folder of them.\nstdlib:// is the source of Python's standard library."
         self.line = named(QLineEdit(STDLIB, placeholderText=_ASKED), "Data: a text file or a folder", tip)
         self.line.setObjectName("field_dataset_file")
-        self.line.textEdited.connect(self._on_edited)
+        self.line.textEdited.connect(self.edited)
         self._file = icon_button("file", "Choose a text file", self.choose_file)
         self._folder = icon_button("folder", "Choose a folder of text files", self._on_folder_clicked)
         self.preview = named(Chip("Preview"), "Preview the data", _PREVIEW)
@@ -91,9 +100,6 @@ class DataField(QWidget):
     def dropEvent(self, event: QDropEvent) -> None:
         self._take(event.mimeData().urls()[0].toLocalFile())
         event.acceptProposedAction()
-
-    def _on_edited(self, _text: str) -> None:
-        self.edited.emit()
 
     def _start_folder(self) -> str:
         path = Path(self.path())

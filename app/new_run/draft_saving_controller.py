@@ -47,6 +47,3 @@ class DraftSavingController(QObject):
         wished = dataclasses.replace(sheet.draft(), devices=tuple(sheet.devices.wished()))
         self._settings.set_values(CURRENT, dataclasses.asdict(wished))
         self._settings.set_values(OTHERS, {name: dataclasses.asdict(kept) for name, kept in sheet.drafts.items()})
-
-    def close(self) -> None:
-        self.save()

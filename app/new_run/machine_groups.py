@@ -85,11 +85,8 @@ class MachineGroup(Card):
         box.setAccessibleName(f"{device.name} of {self.machine.name}")
         box.setToolTip(f"Trains on {self.machine.name}")
         box.setEnabled(not device.hidden_by)
-        box.toggled.connect(self._on_toggled)
+        box.toggled.connect(lambda: self.toggled.emit(self))
         return box
-
-    def _on_toggled(self, _on: bool) -> None:
-        self.toggled.emit(self)
 
     def _say(self, text: str) -> None:
         self.state.setText(text)

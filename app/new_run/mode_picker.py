@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QButtonGroup, QFileDialog, QLabel, QPushButton, QW
 
 from app.draft.mode_options import ModeOptions
 from app.form.draft_fields import MODE_FIELDS, default_mode_texts, fields_of_mode
-from app.form.field_row import LABEL_WIDTH, MARGIN, FieldRow, ProblemLabel, field_grid
+from app.form.field_row import MARGIN, ProblemLabel
 from app.form.field_rows import FieldRows
-from app.new_run.sync_interval import SyncInterval
 from app.widgets.build import lay_column, lay_row, muted_label
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME
@@ -28,7 +27,6 @@ _AVERAGE: Final = (
 _DEEPSPEED: Final = "Choose a DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage"
 _OWN_DEEPSPEED: Final = "Go back to Rankdeck's DeepSpeed configuration"
 _ENGINES: Final = dict(FIELD_BY_NAME["zero_engine"].names)
-_EDITED_ELSEWHERE: Final = ("deepspeed_config", "sync_every")  # by a file and by a slider
 
 
 class ModeFields(FieldRows):
@@ -36,13 +34,8 @@ class ModeFields(FieldRows):
 
     def __init__(self, *, apart: bool) -> None:
         super().__init__()
-        grid, line = field_grid(self), 0
-        for name in MODE_FIELDS:
-            spec = FIELD_BY_NAME[name]
-            if all(mode.is_apart for mode in spec.modes) == apart and name not in _EDITED_ELSEWHERE:
-                row = FieldRow(spec, self)
-                row.limit_label()
-                line = self.add_row(row, grid, line)
+        specs = [FIELD_BY_NAME[name] for name in MODE_FIELDS if name != "deepspeed_config"]  # which is a file
+        self.fill(self, [spec for spec in specs if all(mode.is_apart for mode in spec.modes) == apart])
 
 
 class ModePicker(QWidget):
@@ -68,8 +61,6 @@ class ModePicker(QWidget):
         self.install.setToolTip("Shows the command that installs it and asks before running it")
         self.install.clicked.connect(self.install_requested)
         self.deepspeed_problem = ProblemLabel()
-        self.sync_interval = SyncInterval(LABEL_WIDTH)
-        self.sync_problem = ProblemLabel()
         self.merging = ModeFields(apart=True)
         self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
@@ -79,8 +70,8 @@ class ModePicker(QWidget):
             radio.setObjectName(f"mode_{mode}")
             radio.setAccessibleDescription(mode.traits.meaning)
             radio.clicked.connect(lambda _on, mode=mode: self._on_picked(mode))
-        for edited in (self.zero.edited, self.sync_interval.edited, self.merging.edited):
-            edited.connect(self._on_changed)
+        for fields in (self.zero, self.merging):
+            fields.edited.connect(self._on_changed)
         self._lay_out()
         self.set_mode(Mode.AUTO, {})
 
@@ -90,9 +81,8 @@ class ModePicker(QWidget):
         bar = lay_row(None, *self.radios.values(), spacing=2)
         head = lay_column(None, bar, self._meaning, self.problem, spacing=4, margins=inset)
         below = lay_column(None, buttons, self.deepspeed_problem, spacing=4, margins=inset)
-        last = lay_column(None, self.sync_problem, margins=inset)
         warning = lay_column(None, self._average_warning, margins=inset)
-        lay_column(self, head, self.zero, below, self.sync_interval, last, self.merging, warning, spacing=4)
+        lay_column(self, head, self.zero, below, self.merging, warning, spacing=4)
 
     def mode(self) -> Mode:
         """The picked mode; `Mode.AUTO` before a choice."""
@@ -106,9 +96,7 @@ class ModePicker(QWidget):
         return self._options.ranks
 
     def texts(self) -> dict[str, str]:
-        every = self.sync_interval.every()
-        own = {"sync_every": "" if every is None else str(every), "deepspeed_config": self._deepspeed}
-        return {**self.zero.texts(), **self.merging.texts(), **own}
+        return {**self.zero.texts(), **self.merging.texts(), "deepspeed_config": self._deepspeed}
 
     def set_mode(self, mode: str, texts: Mapping[str, str]) -> None:
         """Show a choice; "auto" (and anything without a button) leaves it to the recommendation."""
@@ -116,8 +104,6 @@ class ModePicker(QWidget):
         shown = {**default_mode_texts(), **texts}
         self.zero.set_texts(shown)
         self.merging.set_texts(shown)
-        every = shown["sync_every"]
-        self.sync_interval.set_every(int(every) if every.isdecimal() and int(every) > 0 else None)
         self._deepspeed = shown["deepspeed_config"]
         self._show()
 
@@ -162,7 +148,6 @@ class ModePicker(QWidget):
         self.merging.show_problems(problems)
         self.problem.set_problem(problems.get("mode"))
         self.deepspeed_problem.set_problem(problems.get("deepspeed_config"))
-        self.sync_problem.set_problem(problems.get("sync_every"))
 
     def _show(self) -> None:
         shown, ranks = self.shown_mode(), self._options.ranks
@@ -178,7 +163,6 @@ class ModePicker(QWidget):
         self._show_engines(texts)
         self.deepspeed.setVisible("deepspeed_config" in fields)
         self.install.setVisible("zero_stage" in fields and not self._options.deepspeed)
-        self.sync_interval.setVisible("sync_every" in fields)
         self.merging.setVisible("merge_policy" in fields)
         self.merging.show_only(fields)
         averaged_apart = texts["merge_policy"] == "average" and not texts["sync_every"]

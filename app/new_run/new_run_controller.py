@@ -11,10 +11,10 @@ from app.devices.device_table import DeviceTable
 from app.draft.draft import CheckedDraft
 from app.draft.draft_checks_controller import DraftChecksController
 from app.draft.recipe_list import RecipeList
+from app.new_run.data_field import data_text
 from app.new_run.install_controller import InstallController
 from app.new_run.new_run_sheet import NewRunSheet
 from app.new_run.preview_controller import PreviewController
-from app.new_run.preview_text import data_text
 from app.new_run.tune_controller import TuneController
 from app.run_data.chart_names import names_in, unread_numbers
 from app.shown_run.run_data import RunData

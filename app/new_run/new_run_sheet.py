@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction, QHideEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QScrollArea, QWidget
 
 from app.devices.device_picker import BalanceCard, DevicePicker
 from app.draft.draft import CheckedDraft, Draft
 from app.form.draft_fields import default_mode_texts, plain_text, settings_without_meaning
 from app.form.field_row import MARGIN, UnitEdit
+from app.form.field_rows import NO_KINDS
 from app.form.recipe_form import RecipeForm
 from app.new_run.machine_groups import MachineGroups
 from app.new_run.mode_picker import ModePicker
@@ -63,9 +64,6 @@ class SheetHeader(QWidget):
         """Show the name of the run that the settings were copied from."""
         self.copied.set_full_text(f"Copy of {name}" if name else "")
 
-    def show_changed(self, changed: bool) -> None:
-        self.reset.setVisible(changed)
-
 
 class NewRunSheet(QWidget):
     """Recipe, data, devices, mode and fields. It holds a `Draft`, which others check.
@@ -98,7 +96,6 @@ class NewRunSheet(QWidget):
         super().__init__(parent)
         self._interpreters: tuple[Interpreter, ...] = ()
         self._shown_recipe = ""
-        self._copied = ""
         self.drafts: dict[str, Draft] = {}
         self.header = SheetHeader()
         self.devices = DevicePicker()
@@ -126,7 +123,7 @@ class NewRunSheet(QWidget):
         self.summary.fix_requested.connect(self.problems.go_to_first)
         self.header.reset_requested.connect(self.reset)
         self.header.close_requested.connect(self.close_requested)
-        self.machines.picked.connect(self._on_machine_picked)
+        self.machines.picked.connect(lambda: self.devices.select(()))
         self.devices.selection_changed.connect(self._on_devices_chosen)
         self.balance.balance_requested.connect(lambda: self.set_field("balance", "measured"))
         edits = (
@@ -194,16 +191,14 @@ class NewRunSheet(QWidget):
 
     def _show_changed(self) -> None:
         draft = self.draft()
-        is_changed = self.form.is_set or bool(draft.name) or draft.mode != Mode.AUTO
-        self.header.show_changed(is_changed or draft.mode_fields != default_mode_texts() or bool(self._copied))
+        is_changed = self.form.is_set or bool(draft.name) or bool(self.header.copied.full_text)
+        of_mode = draft.mode != Mode.AUTO or draft.mode_fields != default_mode_texts()
+        self.header.reset.setVisible(is_changed or of_mode)
 
     def chosen_devices(self) -> list[Device]:
         """The ticked devices of another machine, or of this computer."""
         group = self.machines.chosen()
         return self.devices.selected() if group is None else group.selected()
-
-    def _on_machine_picked(self) -> None:
-        self.devices.select(())
 
     def _on_devices_chosen(self) -> None:
         """Untick another machine's devices: a run is on one machine."""
@@ -238,7 +233,7 @@ class NewRunSheet(QWidget):
             with QSignalBlocker(self.recipe):
                 self.recipe.setCurrentIndex(row)
             self._show_recipe()
-        self._show_copied("")
+        self.header.show_copied("")
         self.data.set_path(draft.dataset)
         self.run_name.setText(draft.name)
         self.mode.set_mode(draft.mode, draft.mode_fields)
@@ -252,7 +247,7 @@ class NewRunSheet(QWidget):
         """Show the settings of a run, and its name."""
         self.set_draft(draft)
         self.form.clear_defaults()
-        self._show_copied(name)
+        self.header.show_copied(name)
         self._show_changed()
 
     def reset(self) -> None:
@@ -262,10 +257,6 @@ class NewRunSheet(QWidget):
     def clear_name(self) -> None:
         self.run_name.clear()
         self._on_edited()
-
-    def _show_copied(self, name: str) -> None:
-        self._copied = name
-        self.header.show_copied(name)
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None = None) -> None:
         """Mark problems, and show the values of empty fields and the number of epochs."""
@@ -282,7 +273,7 @@ class NewRunSheet(QWidget):
         self._shown_recipe = recipe.name if recipe is not None else ""
         self.what.show_recipe(recipe)
         if recipe is not None:
-            self.form.set_recipe(recipe, SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
+            self.form.set_recipe(recipe, SCRIPT_ROWS if recipe.name == USER_SCRIPT else NO_KINDS)
             row = self.form.rows.get("charts")
             if isinstance(row, ChartsRow):
                 row.table_requested.connect(self.charts_requested)
@@ -338,7 +329,7 @@ class NewRunSheet(QWidget):
 def _scrolled_groups(groups: Mapping[str, Sequence[QWidget | QLayout]]) -> QScrollArea:
     """Groups of parts under their headings, in a column that scrolls."""
     content = QWidget()
-    column = lay_column(content, spacing=4)
+    column = lay_column(content, spacing=4, margins=(0, 4, 4, 16))
     for title, parts in groups.items():
         label = bold_label(title)
         label.setContentsMargins(MARGIN, 12 if column.count() else 0, 0, 4)
@@ -348,17 +339,6 @@ def _scrolled_groups(groups: Mapping[str, Sequence[QWidget | QLayout]]) -> QScro
     column.addStretch(1)
     scroll = scrolled(content)
     scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)  # nothing moves when it comes and goes
     scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    _keep_width(scroll, column)
     return scroll
-
-
-def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:
-    """Reserve room for a scroll bar, so that nothing moves sideways when it comes and goes."""
-    bar = scroll.verticalScrollBar()
-
-    def leave_room(low: int, high: int) -> None:
-        column.setContentsMargins(0, 4, 4 if high > low else 4 + bar.sizeHint().width(), 16)
-
-    bar.rangeChanged.connect(leave_room)
-    leave_room(0, 0)

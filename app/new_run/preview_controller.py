@@ -48,7 +48,6 @@ class PreviewController(Feed):
         from app.new_run.preview_dialog import PreviewDialog  # here: the window opens without it
 
         self.dialog = dialog = PreviewDialog(self._sheet.data.path(), self._sheet.window())
-        dialog.all_requested.connect(lambda: self.look(read_all=True))
         dialog.finished.connect(self._on_closed)
         dialog.open()
         self.look()
@@ -57,8 +56,8 @@ class PreviewController(Feed):
         self.dialog = None
         self.close(wait=False)
 
-    def look(self, read_all: bool = False) -> None:
-        """Look at the draft's dataset, if the dialog is open; `read_all` makes all tokens, and keeps them."""
+    def look(self) -> None:
+        """Look at the draft's dataset, if the dialog is open."""
         latest, dialog = self._drafting.latest, self.dialog
         if dialog is None:
             return
@@ -70,7 +69,7 @@ class PreviewController(Feed):
             return
         dialog.show_progress("starting")
         run = latest.preview
-        self._start("preview", lambda stopping, send: _look(stopping, send, run, read_all))
+        self._start("preview", lambda stopping, send: _look(stopping, send, run))
 
     def _on_item(self, item: object) -> None:
         dialog = self.dialog
@@ -94,7 +93,7 @@ class PreviewController(Feed):
         return act_and_look
 
 
-def _look(stopping: threading.Event, send: Send, run: ResolvedRun, read_all: bool) -> None:
+def _look(stopping: threading.Event, send: Send, run: ResolvedRun) -> None:
     """Preview the data in a thread: send the progress, then the result or an error."""
 
     def progress(text: str) -> None:
@@ -105,7 +104,6 @@ def _look(stopping: threading.Event, send: Send, run: ResolvedRun, read_all: boo
         outcome = preview_data(
             run.fitted()[0],
             documents=SHOWN,
-            read_all=read_all,
             limit_s=None,  # the person sees the progress, and can cancel
             progress=progress,
             cancelled=stopping.is_set,

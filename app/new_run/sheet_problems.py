@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QScrollArea, QWidget
 
 from app.devices.device_picker import DevicePicker
 from app.draft.draft import RUNS_DIR
+from app.form.draft_fields import MODE_FIELDS
 from app.form.field_rows import no_remedies
 from app.form.recipe_form import RecipeForm
 from app.form.remedies import RemediesFor
@@ -19,7 +20,7 @@ from core.errors import ConfigError, RankdeckError
 
 # Fields that are marked and are no rows of the form, in the order of the sheet.
 _FIRST: Final = ("recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode")
-_PLACES: Final = (*_FIRST, "deepspeed_config", "sync_every")
+_PLACES: Final = (*_FIRST, *MODE_FIELDS)
 
 
 class SheetProblems:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+from PySide6.QtWidgets import QSystemTrayIcon
 
 if TYPE_CHECKING:
     from app.outside.run_news import RunNews
@@ -41,6 +41,9 @@ def tray_status(entries: Sequence[RunEntry], name_of: Callable[[Path], str]) -> 
 class Tray(QObject):
     """An icon that is there while a run is live or a message is unread.
 
+    Attributes:
+        icon: Qt's icon; None before it is first needed.
+
     Signals:
         opened: The window is to come forward.
         message_opened: The run's folder of the newest message, which was clicked.
@@ -49,18 +52,12 @@ class Tray(QObject):
     opened = Signal()
     message_opened = Signal(object)
 
-    def __init__(self, icon: QIcon, parent: QObject | None = None) -> None:
+    def __init__(self, sign: QIcon, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._icon = icon
-        self._tray: QSystemTrayIcon | None = None
-        self._menu: QMenu | None = None
+        self._sign = sign
+        self.icon: QSystemTrayIcon | None = None
         self._status = ""
         self._news: RunNews | None = None
-
-    @property
-    def icon(self) -> QSystemTrayIcon | None:
-        """Qt's icon; None before it is first needed."""
-        return self._tray
 
     @staticmethod
     def is_available() -> bool:
@@ -77,8 +74,8 @@ class Tray(QObject):
             return
         self._news = news
         self._show()
-        if self._tray is not None:
-            self._tray.showMessage(news.title, news.text, _ICONS[news.kind], SHOWN_MS)
+        if self.icon is not None:
+            self.icon.showMessage(news.title, news.text, _ICONS[news.kind], SHOWN_MS)
 
     def clear(self) -> None:
         """Forget the unread message: the window was looked at."""
@@ -89,37 +86,25 @@ class Tray(QObject):
     def close(self) -> None:
         self._status, self._news = "", None
         self._show()
-        if self._menu is not None:
-            self._menu.deleteLater()
-            self._menu = None
 
     def _show(self) -> None:
         status, news = self._status, self._news
         if not status and news is None:
-            if self._tray is not None:
-                self._tray.hide()
+            if self.icon is not None:
+                self.icon.hide()
             return
-        tray = self._tray or self._make()
-        tray.setToolTip(status if status or news is None else news.title)
-        tray.show()
+        icon = self.icon or self._make()
+        icon.setToolTip(status if status or news is None else news.title)
+        icon.show()
 
     def _make(self) -> QSystemTrayIcon:
-        self._tray = tray = QSystemTrayIcon(self._icon, self)
-        self._menu = QMenu()  # kept: the icon does not own it
-        self._menu.addAction("&Open Rankdeck", self.opened.emit)
-        tray.setContextMenu(self._menu)
-        tray.messageClicked.connect(self._on_message_clicked)
-        tray.activated.connect(self._on_activated)
-        return tray
+        self.icon = icon = QSystemTrayIcon(self._sign, self)
+        icon.messageClicked.connect(self._on_clicked)
+        icon.activated.connect(self._on_clicked)
+        return icon
 
-    def _on_message_clicked(self) -> None:
+    def _on_clicked(self) -> None:
         if self._news is not None:
             self.message_opened.emit(self._news.run_dir)
-
-    def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
-        if reason is QSystemTrayIcon.ActivationReason.Context:
-            return  # the menu
-        if self._news is not None:
-            self._on_message_clicked()
         else:
             self.opened.emit()

@@ -61,7 +61,7 @@ class PaletteController(QObject):
             from app.palette.command_palette import CommandPalette  # here: the window opens without it
 
             self.view = CommandPalette(self._window)
-            self.view.chosen.connect(self._on_chosen)
+            self.view.chosen.connect(lambda entry: self._go[entry.kind](entry.target))
         self.view.open(self.entries())
 
     def entries(self) -> list[PaletteEntry]:
@@ -78,9 +78,6 @@ class PaletteController(QObject):
         found = {name: value for name, value in vars(actions).items() if isinstance(value, QAction)}
         found.pop("palette", None)
         return {**found, **{f"export {name}": action for name, action in actions.exports.items()}}
-
-    def _on_chosen(self, entry: PaletteEntry) -> None:
-        self._go[entry.kind](entry.target)
 
     def _show_setting(self, name: str) -> None:
         self._window.actions_.new_run.setChecked(True)

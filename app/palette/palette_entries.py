@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -73,14 +73,10 @@ def field_entries(specs: Mapping[str, FieldSpec], labels: Mapping[str, str]) -> 
 def best_entries(entries: Iterable[PaletteEntry], query: str, many: int) -> list[PaletteEntry]:
     """The `many` best entries that hold all words of a query; those that cannot be used come last."""
     terms = query.casefold().split()
-    scored = [(entry, sum(_score(word, entry) for word in terms)) for entry in entries if _has_all(entry, terms)]
-    scored.sort(key=lambda found: (bool(found[0].why_not), -found[1]))
-    return [entry for entry, _ in scored[:many]]
-
-
-def _has_all(entry: PaletteEntry, terms: Sequence[str]) -> bool:
-    text = f"{entry.title} {entry.also}".casefold()
-    return all(word in text for word in terms)
+    texts = ((entry, f"{entry.title} {entry.also}".casefold()) for entry in entries)
+    found = [entry for entry, text in texts if all(word in text for word in terms)]
+    found.sort(key=lambda entry: (bool(entry.why_not), -sum(_score(word, entry) for word in terms)))
+    return found[:many]
 
 
 def _score(word: str, entry: PaletteEntry) -> float:

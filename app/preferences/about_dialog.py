@@ -42,7 +42,8 @@ class AboutDialog(QMessageBox):
 
 def about_html() -> str:
     parts = [("Python", platform.python_version(), ""), ("System", platform.platform(), "")]
-    parts += [(f'<a href="{page}">{name}</a>', version, licence) for name, version, licence, page in _installed()]
+    found = ((name, _version(package), licence, page) for name, package, licence, page in PARTS)
+    parts += [(f'<a href="{page}">{name}</a>', version, licence) for name, version, licence, page in found if version]
     cells = (f"<tr><td>{row[0]}{GAP}</td><td>{row[1]}{GAP}</td><td>{row[2]}</td></tr>" for row in parts)
     return (
         f"<h3>Rankdeck {__version__}</h3>"
@@ -50,11 +51,6 @@ def about_html() -> str:
         f'It is free software under the <a href="{LICENCE}">Apache&nbsp;License&nbsp;2.0</a>.</p>'
         f'<table cellpadding="2" style="margin-top: 8px">{"".join(cells)}</table>'
     )
-
-
-def _installed() -> list[tuple[str, str, str, str]]:
-    found = [(name, _version(package), licence, page) for name, package, licence, page in PARTS]
-    return [(name, version, licence, page) for name, version, licence, page in found if version is not None]
 
 
 def _version(package: str) -> str | None:

@@ -18,7 +18,7 @@ from app.style.tones import is_dark
 from app.threads.background import Operation, OperationRunner
 from app.widgets.open_outside import open_path
 from app.window.main_window import MainWindow
-from core.environments.places import environments_folder, keep_folder, models_folder
+from core.environments.places import keep_folder, models_folder
 from core.errors import RankdeckError
 from core.files.atomic import explained
 from core.paths import (
@@ -26,7 +26,6 @@ from core.paths import (
     RUNS_VARIABLE,
     data_folder,
     default_runs_dir,
-    environments_dir_file,
     models_dir_file,
     runs_dir_file,
     runs_dir_of_environment,
@@ -64,18 +63,16 @@ class PreferencesController(QObject):
         actions.help.triggered.connect(self.show_docs)
 
     def show_settings(self) -> None:
-        from app.preferences.settings_dialog import Preferred, SettingsDialog
+        from app.preferences.settings_dialog import SettingsDialog
 
         off = [name for name in (NOTIFICATIONS, TRAY_ICON) if not self._settings.flag(name, True)]
-        folders = kept_folders(self._runs_dir)
-        preferred = Preferred(self.theme, *folders, off, self._updating.address)
-        dialog = SettingsDialog(preferred, self._window)
+        runs, models = kept_folders(self._runs_dir)
+        dialog = SettingsDialog(self.theme, runs, models, off, self._updating.address, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.switched.connect(self._on_switched)
         for row, file, variable in (
             (dialog.runs, runs_dir_file, RUNS_VARIABLE),
             (dialog.models, models_dir_file, HUB_VARIABLES[0]),
-            (dialog.environments, environments_dir_file, ""),
         ):
             row.chosen.connect(functools.partial(self._on_folder_chosen, file, variable))
         dialog.updates_chosen.connect(self._updating.set_address)
@@ -127,12 +124,12 @@ class PreferencesController(QObject):
         try:
             keep_folder(file(), folder)
         except RankdeckError as error:
-            step = f"Set the variable {variable} to the folder instead." if variable else error.next_step
+            step = f"Set the variable {variable} to the folder instead."
             self._window.notice.show_error(RankdeckError(error.cause, step, title="The folder could not be kept"))
 
 
-def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:
-    """The folders of runs, models and environments; `runs_dir`: the window's own."""
+def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder]:
+    """The folders of runs and models; `runs_dir`: the window's own."""
     from app.preferences.settings_dialog import KeptFolder
 
     coming = default_runs_dir()
@@ -146,9 +143,4 @@ def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:
     )
     variable = next((name for name in HUB_VARIABLES if os.environ.get(name, "").strip()), "")
     models = "Models and datasets of Hugging Face. What was downloaded stays where it is."
-    environments = "New environments are made here. Those that exist stay where they are."
-    return (
-        runs,
-        KeptFolder("Models", models_folder(), models, fixed_by=variable),
-        KeptFolder("Environments", environments_folder(), environments),
-    )
+    return runs, KeptFolder("Models", models_folder(), models, fixed_by=variable)

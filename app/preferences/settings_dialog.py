@@ -95,54 +95,50 @@ class FolderRow(QWidget):
         self.chosen.emit(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class Preferred:
-    """Values of the dialog when it opens.
+class SettingsDialog(Dialog):
+    """Each change has its effect at once and is kept; the only button is *Close*.
 
-    Attributes:
+    Args:
         theme: "system", "light" or "dark".
         off: Names of `SWITCHES` that are switched off.
         updates: The address of updates; empty: none.
     """
 
-    theme: str
-    runs: KeptFolder
-    models: KeptFolder
-    environments: KeptFolder
-    off: Collection[str] = ()
-    updates: str = ""
-
-
-class SettingsDialog(Dialog):
-    """Each change has its effect at once and is kept; the only button is *Close*."""
-
     theme_chosen = Signal(str)
     switched = Signal(str, bool)
     updates_chosen = Signal(str)
 
-    def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: str,
+        runs: KeptFolder,
+        models: KeptFolder,
+        off: Collection[str],
+        updates: str,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__("Settings", parent)
         self.add_standard(QDialogButtonBox.StandardButton.Close)
-        self.confirm_nothing()
-        self.updates = named(QLineEdit(preferred.updates), "Address of updates")
+        self.buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)  # Enter presses nothing
+        self.runs, self.models = FolderRow(runs, waits=True), FolderRow(models)
+        self.updates = named(QLineEdit(updates), "Address of updates")
         self.updates.setPlaceholderText("https://… (leave empty to turn updates off)")
         self.updates.editingFinished.connect(self._on_updates_edited)
-        self.updates_note = muted_label("" if preferred.updates else UPDATES_OFF)
-        self._cards = QWidget()
+        self.updates_note = muted_label("" if updates else UPDATES_OFF)
+        cards = QWidget()
         lay_column(
-            self._cards,
-            _card(bold_label("Theme"), self._make_themes(preferred.theme)),
-            _card(bold_label("While a run trains"), *self._make_switches(preferred.off)),
-            _card(bold_label("Folders"), *self._make_folders(preferred)),
+            cards,
+            _card(bold_label("Theme"), self._make_themes(theme)),
+            _card(bold_label("While a run trains"), *self._make_switches(off)),
+            _card(bold_label("Folders"), self.runs, self.models),
             _card(bold_label("Updates"), self.updates, self.updates_note),
             None,
             spacing=8,
         )
-        self.body = TallBody(self._cards, self._room_for_cards)
-        self.lay_out(self.body, grow=self.body)
+        self.body = TallBody(cards, self._room_for_cards)
+        self.lay_out(self.body, grow=self.body, size=(WIDTH, 0))
         self.setMinimumWidth(WIDTH)
-        self._fit()
-        self.themes[preferred.theme if preferred.theme in self.themes else "system"].setFocus()
+        self.themes[theme if theme in self.themes else "system"].setFocus()
 
     def _make_themes(self, chosen: str) -> QWidget:
         self.themes = {name: QRadioButton(label) for name, label in THEMES.items()}
@@ -163,14 +159,6 @@ class SettingsDialog(Dialog):
             box.toggled.connect(functools.partial(self.switched.emit, name))
         return list(self.switches.values())
 
-    def _make_folders(self, preferred: Preferred) -> tuple[QWidget, ...]:
-        self.runs = FolderRow(preferred.runs, waits=True)
-        self.models, self.environments = FolderRow(preferred.models), FolderRow(preferred.environments)
-        rows = self.runs, self.models, self.environments
-        for row in rows:
-            row.chosen.connect(self._fit)
-        return rows
-
     def _on_updates_edited(self) -> None:
         if self.updates.isModified():  # not when the field only loses the focus
             self.updates.setModified(False)
@@ -178,18 +166,9 @@ class SettingsDialog(Dialog):
 
     def show_update_answer(self, text: str) -> None:
         self.updates_note.setText(text or UPDATES_OFF)
-        self._fit()
 
     def _room_for_cards(self) -> int:
         return room_for(self).height() - self.buttons.sizeHint().height() - 2 * MARGIN - 8
-
-    def _fit(self, *_: object) -> None:
-        """Make room for all lines of wrapped texts, which a layout's size hint does not count."""
-        layout, width = self._cards.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
-        if layout is not None:
-            cards = min(layout.totalHeightForWidth(width - 2 * MARGIN), self._room_for_cards())
-            height = cards + self.buttons.sizeHint().height() + 2 * MARGIN + 8
-            self.resize(width, max(self.height() if self.isVisible() else 0, height))
 
 
 def _card(*parts: Part) -> Card:

@@ -121,12 +121,10 @@ def lay_row(
     return _filled(QHBoxLayout() if owner is None else QHBoxLayout(owner), parts, spacing, margins, grow)
 
 
-def label_grid(
-    owner: QWidget | None, label_width: int = 0, *, line_spacing: int = 4, indent: int = 0, top: int = 0
-) -> QGridLayout:
+def label_grid(owner: QWidget | None, label_width: int = 0, *, line_spacing: int = 4) -> QGridLayout:
     """A grid of labels and editors; the second column, of editors, grows."""
     grid = QGridLayout() if owner is None else QGridLayout(owner)
-    grid.setContentsMargins(indent, top, 0, 0)
+    grid.setContentsMargins(0, 0, 0, 0)
     grid.setHorizontalSpacing(8)
     grid.setVerticalSpacing(line_spacing)
     grid.setColumnMinimumWidth(0, label_width)

@@ -44,11 +44,6 @@ class Dialog(QDialog):
         for which in standard:
             self.buttons.addButton(which).setIcon(QIcon())
 
-    def confirm_nothing(self) -> None:
-        """Let Enter press no button: each change has its effect at once, or there is none."""
-        for button in self.buttons.findChildren(QPushButton):
-            button.setAutoDefault(False)
-
     def lay_out(
         self, *parts: QWidget | QLayout, grow: QWidget | QLayout | None = None, size: tuple[int, int] | None = None
     ) -> QVBoxLayout:
@@ -63,13 +58,10 @@ class TallBody(QScrollArea):
     """Asks for the height of its laid-out contents, up to `most()`."""
 
     def __init__(self, body: QWidget, most: Callable[[], int]) -> None:
-        super().__init__()
+        super().__init__(frameShape=QFrame.Shape.NoFrame, focusPolicy=Qt.FocusPolicy.NoFocus, widgetResizable=True)
         self._body = body
         self._most = most
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setWidgetResizable(True)
         self.setWidget(body)
         for see_through in (body, self.viewport()):
             see_through.setAutoFillBackground(False)

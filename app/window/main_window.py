@@ -208,7 +208,7 @@ class MainWindow(QMainWindow):
             sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
             sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
             sheet.form.more.setChecked(settings.flag("more_shown", False))
-            sheet.form.more_toggled.connect(functools.partial(settings.set_flag, "more_shown"))
+            sheet.form.more.toggled.connect(functools.partial(settings.set_flag, "more_shown"))
             self.desk.put_sheet(sheet)
             self.new_run_made.emit()
             if actions.new_run.isChecked():  # showing it for the first time is a turn by itself

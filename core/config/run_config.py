@@ -120,7 +120,7 @@ class RunConfig:
     sync_every: int | None = setting(
         None, "Sync interval",
         "Independent mode: synchronise the devices' weights after this many steps. Empty: never.",
-        limits=(1, 10**9), unit="steps", modes=APART,
+        limits=(1, 10**9), unit="steps", modes=APART, empty="never",
         changes="how", effect="Affects synchronisation from here on.", group="Mode",
     )
     sync_method: str = setting(

@@ -178,12 +178,7 @@ def plan_move(
         raise _is_live(store, None if source is None else source.name, state)
     accepted = code is None or accept_code or code.is_known
     code_lines = () if code is None or accepted else (*code.lines, NOT_STARTED_HERE)
-    summary = PlanSummary(
-        lines=(*_moving_lines(source, machine, changes), *code_lines),
-        steps=store.config().steps,
-        mode_then=state.mode or "",
-        code_accepted=accepted,
-    )
+    summary = PlanSummary((*_moving_lines(source, machine, changes), *code_lines), code_accepted=accepted)
     return MovePlan(store.dir, machine, dict(changes), summary)
 
 

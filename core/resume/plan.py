@@ -23,9 +23,6 @@ class PlanSummary:
     lines: tuple[str, ...]
     checkpoints: tuple[CheckpointEntry, ...] = ()
     best: int | None = None
-    steps: int | None = None
-    mode_then: str = ""
-    devices_then: tuple[str, ...] = ()
     code_accepted: bool = False
 
 
@@ -91,9 +88,6 @@ class ResumePlan:
             lines=tuple(self.lines()),
             checkpoints=self.checkpoints,
             best=self.best,
-            steps=self.config.steps,
-            mode_then=self.mode_then,
-            devices_then=tuple(label_by_uuid(uuid, self.device_labels) for uuid in self.devices_then),
             code_accepted=self.code_accepted,
         )
 

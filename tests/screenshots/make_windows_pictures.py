@@ -1,7 +1,7 @@
 """Takes pictures as Windows draws them: `python -m tests.screenshots.make_windows_pictures FOLDER [WHEELS]`.
 
 Welcome page, *Set up PyTorch* (choices, at work, failed and, with a folder of wheels, done), training in light and
-dark, the tray's menu and message, all on Qt's `windows` platform. Each scene stays for two seconds, so that a program
+dark, the tray's message, all on Qt's `windows` platform. Each scene stays for two seconds, so that a program
 outside can take the whole screen, where task bar, title bars and messages are: `scene.txt` in the folder has its name.
 """
 
@@ -98,11 +98,6 @@ def training(studio: Studio) -> None:
     studio.theme.set_dark(True)
     scene(studio, "training-dark")
     studio.theme.set_dark(False)
-    menu = studio.rankdeck.notifications.tray._menu
-    if menu is not None:
-        menu.popup(window.mapToGlobal(window.rect().center()))
-        scene(studio, "tray-menu", menu)
-        menu.close()
     window.showMinimized()
     studio.wait(lambda: studio.state() == "finished", MADE_S)
     say_scene(studio, "message")

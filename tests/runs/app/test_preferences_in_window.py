@@ -15,7 +15,6 @@ from app.preferences.settings_dialog import SettingsDialog
 from app.style.theme import Theme
 from app.style.tones import is_dark
 from core import paths
-from core.environments.places import environments_folder
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = OFFSCREEN_NOISE
@@ -78,7 +77,5 @@ def test_folders_are_kept_whole_or_as_they_were(
     dialog.runs.chosen.emit(tmp_path / "other")
     assert window.notice.isVisible() and "RANKDECK_HOME" in window.notice.text
     dialog.models.chosen.emit(tmp_path / "Modelle")
-    dialog.environments.chosen.emit(tmp_path / "Umgebungen")
     assert paths.read_folder(paths.models_dir_file()) == tmp_path / "Modelle"
-    assert environments_folder() == tmp_path / "Umgebungen"
     dialog.close()

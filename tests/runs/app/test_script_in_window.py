@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit
+from PySide6.QtWidgets import QComboBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -37,35 +37,31 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def choose_script_recipe(rankdeck: Rankdeck) -> None:
-    recipe = rankdeck.window.new_run.recipe
-    recipe.setCurrentIndex(recipe.findData("script"))
+def pick(name: str, path: Path, rankdeck: Rankdeck, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Presses the button beside a field; the dialog that comes up gives `path`."""
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    press(name, rankdeck, qtbot)
 
 
-def pick(name: str, path: Path, rankdeck: Rankdeck, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Presses the button beside a field; whatever dialog comes up gives `path`. Its filters come back."""
-    asked: list[str] = []
-
-    def file(*arguments: object) -> tuple[str, str]:
-        asked.append(str(arguments[3]))
-        return str(path), ""
-
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", file)
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(path))
+def press(name: str, rankdeck: Rankdeck, qtbot: QtBot) -> None:
     button = rankdeck.window.new_run.form.rows[name].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
-    return asked
 
 
-def problem(rankdeck: Rankdeck, name: str) -> str:
-    return rankdeck.window.new_run.form.rows[name].problem.text()
+def prepare(script: Path, rankdeck: Rankdeck, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chooses the script and one CPU device."""
+    sheet = rankdeck.window.new_run
+    sheet.what.choose("script")
+    pick("script", script, rankdeck, qtbot, monkeypatch)
+    sheet.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
 
 
-def editor(rankdeck: Rankdeck, name: str) -> QLineEdit:
-    found = rankdeck.window.new_run.form.rows[name].editor
-    assert isinstance(found, QLineEdit)
-    return found
+def charts(rankdeck: Rankdeck, qtbot: QtBot) -> ChartsDialog:
+    press("charts", rankdeck, qtbot)
+    dialog = rankdeck.window.new_run.findChild(ChartsDialog)
+    assert dialog is not None and dialog.isVisible()
+    return dialog
 
 
 def test_pythons_are_offered_and_another_can_be_chosen(
@@ -73,7 +69,7 @@ def test_pythons_are_offered_and_another_can_be_chosen(
 ) -> None:
     venv.create(script.parent / ".venv", with_pip=False)
     rankdeck = open_sheet()
-    choose_script_recipe(rankdeck)
+    rankdeck.window.new_run.what.choose("script")
     row, starts = rankdeck.window.new_run.form.rows["python"], Qt.MatchFlag.MatchStartsWith
     assert isinstance(row, InterpreterRow)
     combo = row.editor
@@ -102,10 +98,7 @@ def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
     script.write_text("for i in range(60): print(f'round {i} criterion: {i / 8}')\n", encoding="utf-8", newline="\n")
     rankdeck = open_sheet()
     window, sheet = rankdeck.window, rankdeck.window.new_run
-    choose_script_recipe(rankdeck)
-    pick("script", script, rankdeck, qtbot, monkeypatch)
-    sheet.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
-    sheet.devices.selection_changed.emit()
+    prepare(script, rankdeck, qtbot, monkeypatch)
     qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
     window.actions_.start.trigger()
     qtbot.waitUntil(lambda: (s := rankdeck.data.state) is not None and s.state == "finished", timeout=RUN_MS)
@@ -114,11 +107,8 @@ def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
     item = alerts.item(0, 3)
     assert item is not None and "To chart them, open Charts in New run." in item.text() and "--map" not in item.text()
     assert not window.header.steps.isVisible(), "never step 0"
-    button = sheet.form.rows["charts"].browse
-    assert button is not None
-    qtbot.mouseClick(button, LEFT)
-    dialog = sheet.findChild(ChartsDialog)
-    assert dialog is not None and not dialog.table.isColumnHidden(1)
+    dialog = charts(rankdeck, qtbot)
+    assert not dialog.table.isColumnHidden(1)
     numbers = dialog.table.item(row_of(dialog, "criterion"), 1)
     assert numbers is not None and numbers.text() == "7.25, 7.375"
     dialog.choose(row_of(dialog, "criterion"), "loss")
@@ -138,10 +128,7 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
 ) -> None:
     rankdeck = open_sheet()
     window, sheet = rankdeck.window, rankdeck.window.new_run
-    choose_script_recipe(rankdeck)
-    pick("script", script, rankdeck, qtbot, monkeypatch)
-    sheet.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
-    sheet.devices.selection_changed.emit()
+    prepare(script, rankdeck, qtbot, monkeypatch)
 
     def run() -> RunStore:
         before = rankdeck.showing.run_dir
@@ -155,11 +142,7 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
     run()
     cards = window.plots.cards
     qtbot.waitUntil(lambda: "my_score" in cards.shown, timeout=SOON_MS)
-    button = sheet.form.rows["charts"].browse
-    assert button is not None
-    qtbot.mouseClick(button, LEFT)
-    dialog = sheet.findChild(ChartsDialog)
-    assert dialog is not None and dialog.isVisible()
+    dialog = charts(rankdeck, qtbot)
     assert dialog.combo(row_of(dialog, "train_loss")).itemText(0) == "as printed (loss)"
     dialog.choose(row_of(dialog, "my_score"), "accuracy")
     dialog.choose(row_of(dialog, "train_loss"), "-")

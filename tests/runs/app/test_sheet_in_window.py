@@ -1,33 +1,20 @@
-"""New run in the window: all that is wrong is marked before Start, with its remedy; a killed window loses nothing.
-
-The window that is killed runs in a process of its own (`python -m tests.runs.app.test_sheet_in_window FOLDER`).
-"""
+"""New run in the window: all that is wrong is marked before Start, with its remedy."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
 import pytest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.main import Rankdeck
 from app.new_run.memory_strip import FitQuestion
-from app.settings import settings_in
 from app.window.main_window import MainWindow
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 SOON_MS: Final = 20_000
-LIMIT_S: Final = 60.0
-READY: Final = "saved"
-ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 def set_data(window: MainWindow, path: Path) -> None:
@@ -130,50 +117,3 @@ def test_a_run_that_cannot_fit_says_so_at_once_and_asks(
     foot, facts = sheet.summary, sheet.summary.facts
     rankdeck.window.new_run.what.choose("script")
     assert "parameters" not in facts.full_text and foot.memory.detail.full_text == "Only the script knows its model."
-
-
-def test_a_killed_window_keeps_what_was_set_for_each_recipe(
-    open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path
-) -> None:
-    argv = [sys.executable, "-m", "tests.runs.app.test_sheet_in_window", str(tmp_path)]
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as window:
-        try:
-            assert window.stdout is not None and window.stdout.readline().strip() == READY
-        finally:
-            window.kill()
-    sheet = open_sheet().window.new_run
-    assert sheet.draft().recipe == "script" and sheet.form.rows["script"].text() == "/home/ada/train.py"
-    sheet.what.choose("minigpt")
-    assert sheet.form.rows["steps"].text() == "77" and sheet.run_name.text() == "first try"
-    sheet.what.choose("script")
-    assert sheet.form.rows["script"].text() == "/home/ada/train.py" and sheet.run_name.text() == ""
-    qtbot.waitUntil(lambda: sheet.form.rows["script"].dot.isVisible())
-
-
-def edit_until_killed(folder: Path) -> None:
-    """Sets up two recipes in turn, says so when that is on the disk, and lives on."""
-    application = QApplication([])
-    rankdeck = Rankdeck(settings_in(folder / "settings.ini"), folder / "other runs")
-    rankdeck.open()
-    sheet = rankdeck.window.new_run
-    sheet.run_name.setText("first try")
-    sheet.set_field("steps", "77")
-    sheet.what.choose("script")
-    sheet.set_field("script", "/home/ada/train.py")
-    sheet.what.choose("minigpt")
-    sheet.what.choose("script")
-    deadline = time.monotonic() + LIMIT_S
-    is_told = False
-    while time.monotonic() < deadline:
-        application.processEvents()
-        with contextlib.suppress(OSError):
-            text = (folder / "settings.ini").read_text(encoding="utf-8")
-            if not is_told and "77" in text and "train.py" in text:
-                sys.stdout.write(f"{READY}\n")
-                sys.stdout.flush()
-                is_told = True
-        time.sleep(0.02)
-
-
-if __name__ == "__main__":
-    edit_until_killed(Path(sys.argv[1]))

@@ -54,7 +54,7 @@ def test_trust_in_a_runs_code_is_asked_for_not_refused(
     dialog = rankdeck.resuming.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.form.trust.isVisible, timeout=WAIT_MS)
-    assert "copy.jsonl" in dialog.message.text() and not dialog.go.isEnabled()
+    assert "copy.jsonl" in dialog.message.toPlainText() and not dialog.go.isEnabled()
     dialog.form.trust.click()
     qtbot.waitUntil(dialog.go.isEnabled, timeout=WAIT_MS)
     dialog.go.click()

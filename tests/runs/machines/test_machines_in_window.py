@@ -65,7 +65,7 @@ def test_a_machine_is_checked_and_a_run_starts_there(
     rankdeck.resuming.resume_run(run_dir)
     dialog = rankdeck.resuming.dialog
     assert dialog is not None and dialog.form.machine == "box"
-    qtbot.waitUntil(lambda: "It continues on box, where it is." in dialog.message.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "It continues on box, where it is." in dialog.message.toPlainText(), timeout=SOON_MS)
     assert dialog.go.isEnabled() and dialog.form.trust.isHidden(), "the person has started this code"
     dialog.reject()
 
@@ -93,8 +93,10 @@ def test_received_code_is_asked_about_before_it_is_sent(
     assert dialog is not None
     dialog.form.where.setCurrentIndex(dialog.form.where.findData("box"))
     dialog.form.where.activated.emit(dialog.form.where.currentIndex())
-    qtbot.waitUntil(lambda: "It continues on box." in dialog.message.text(), timeout=SOON_MS)
-    assert f"starts the program {script}" in dialog.message.text() and "MODE=theirs" in dialog.message.text()
+    qtbot.waitUntil(lambda: "It continues on box." in dialog.message.toPlainText(), timeout=SOON_MS)
+    assert (
+        f"starts the program {script}" in dialog.message.toPlainText() and "MODE=theirs" in dialog.message.toPlainText()
+    )
     assert dialog.form.trust.isVisible() and not dialog.go.isEnabled()
     assert not ran.exists() and not (machine.runs / store.dir.name).exists(), "nothing was sent"
     dialog.form.trust.click()

@@ -101,6 +101,6 @@ def test_the_window_shows_it(store: RunStore, open_window: OpenWindow, qtbot: Qt
     dialog.choose(str(store.dir))
     dialog.form.data.setText(str(store.dir.parents[1] / "text.txt"))
     dialog.form.data.textEdited.emit(dialog.form.data.text())
-    qtbot.waitUntil(lambda: "(checkpoint 7)" in dialog.message.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "(checkpoint 7)" in dialog.message.toPlainText(), timeout=SOON_MS)
     assert [dialog.form.checkpoint.itemText(row).split()[1] for row in range(2)] == ["7", "6"]
     dialog.reject()

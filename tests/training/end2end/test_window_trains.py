@@ -89,11 +89,13 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     dialog = rankdeck.resuming.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
-    assert f"step {stopped_at:,}" in dialog.message.text()
-    assert re.search(r"[1-9][\d,]* of its 3,918 samples are trained", dialog.message.text())
+    assert f"step {stopped_at:,}" in dialog.message.toPlainText()
+    assert re.search(r"[1-9][\d,]* of its 3,918 samples are trained", dialog.message.toPlainText())
     dialog.form.steps.setText(str(stopped_at + 40))
     dialog.form.steps.textEdited.emit(dialog.form.steps.text())
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() and f"{stopped_at + 40:,}" in dialog.message.text(), timeout=10_000)
+    qtbot.waitUntil(
+        lambda: dialog.go.isEnabled() and f"{stopped_at + 40:,}" in dialog.message.toPlainText(), timeout=10_000
+    )
     dialog.go.click()
     qtbot.waitUntil(lambda: state_of(rankdeck) == "finished", timeout=TRAIN_MS)
     qtbot.waitUntil(lambda: steps_shown(rankdeck, 0)[-1:] == [stopped_at + 40], timeout=10_000)

@@ -28,25 +28,20 @@ def test_nothing_shown_and_a_good_draft() -> None:
 
 
 def test_a_wrong_draft_says_what_is_wrong() -> None:
+    looking = check_draft(Draft(), get_recipe("minigpt"), [], Platform("linux", "2.13.0", None, 2), looking=True)
     assert available_actions(ActionContext(checked=BAD)).start == "No device is selected."
     assert available_actions(ActionContext()).start == "Checking settings…"
+    assert available_actions(ActionContext(checked=looking)).start == "Looking for devices…"
 
 
 def test_a_device_in_use_is_not_started_on_twice() -> None:
-    runs = [RunEntry(Path("live"), going())]
-    assert "live is using a selected device" in (
-        available_actions(ActionContext(runs=runs, checked=GOOD, ticked=[SLOT])).start or ""
-    )
+    def why_not(run: RunState, device: Device) -> str:
+        context = ActionContext(runs=[RunEntry(Path("live"), run)], checked=GOOD, ticked=[device])
+        return available_actions(context).start or ""
+
     other = Device("GPU-1", "cuda", 0, "A card")
-    assert available_actions(ActionContext(runs=runs, checked=GOOD, ticked=[other])).start is None
-    starting = [RunEntry(Path("live"), going(state="starting", devices=()))]
-    assert available_actions(ActionContext(runs=starting, checked=GOOD, ticked=[other])).start is not None
-    assert (
-        available_actions(
-            ActionContext(runs=[RunEntry(Path("p"), going(state="stopped"))], checked=GOOD, ticked=[SLOT])
-        ).start
-        is None
-    )
+    assert "live is using a selected device" in why_not(going(), SLOT) and not why_not(going(), other)
+    assert why_not(going(state="starting", devices=()), other) and not why_not(going(state="stopped"), SLOT)
 
 
 def test_the_second_stop_ends_at_once_and_there_is_no_third() -> None:
@@ -62,11 +57,9 @@ def test_the_second_stop_ends_at_once_and_there_is_no_third() -> None:
 
 
 def test_a_stop_says_what_it_does_to_a_script() -> None:
-    tips = [
-        available_actions(ActionContext(shown=going(recipe="script"), stop_asked=asked)).stop_tip
-        for asked in (False, True)
-    ]
-    assert tips == ["Ask the script to stop", "Stop the script immediately"]
+    script = going(recipe="script")
+    assert available_actions(ActionContext(shown=script)).stop_tip == "Ask the script to stop"
+    assert available_actions(ActionContext(shown=script, stop_asked=True)).stop_tip == "Stop the script immediately"
     assert available_actions(ActionContext(shown=going())).stop_tip == "Save a checkpoint at the next step and stop"
 
 
@@ -86,8 +79,3 @@ def test_a_recipe_is_not_offered_what_it_cannot_make() -> None:
     assert exports("script")["safetensors"] is not None and exports("script")["csv"] is None
     assert available_actions(ActionContext(shown=going(recipe="gone"))).exports["hf"] is None
     assert available_actions(ActionContext()).exports["csv"] == "No run is selected."
-
-
-def test_start_says_that_devices_are_looked_for() -> None:
-    looking = check_draft(Draft(), get_recipe("minigpt"), [], Platform("linux", "2.13.0", None, 2), looking=True)
-    assert available_actions(ActionContext(checked=looking)).start == "Looking for devices…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -45,37 +46,21 @@ def test_figures_arrive_from_the_thread(qtbot: QtBot) -> None:
     assert [sample.uuid for sample in sampled.args[0]] == ["GPU-1"]
 
 
-def test_devices_changed_tells_of_changes_only() -> None:
-    table = DeviceTable(lambda _: FakeMonitor())
-    told: list[int] = []
-    table.devices_changed.connect(lambda: told.append(len(table.devices)))
-    for devices, problem in (
-        ((CARD,), None),
-        ((CARD,), None),
-        ((CARD, OTHER), None),
-        ((CARD, OTHER), "gone"),
-        ((), "gone"),
-    ):
-        table._on_item(DeviceReading(devices, (), problem))
-    assert told == [1, 2, 2, 0]
-
-
-def test_no_device_at_all_is_told_once() -> None:
+@pytest.mark.parametrize(
+    ("readings", "changes"),
+    [
+        ([((CARD,), (), None), ((CARD,), (), None), ((CARD, OTHER), (), None), ((CARD, OTHER), (), "gone")], 3),
+        ([((), (), None), ((), (), None)], 1),
+        ([((CARD,), (), None, "a CPU build", None)] * 2 + [((CARD,), (), None, None, "13.0")], 2),
+    ],
+)
+def test_devices_changed_tells_of_changes_only(readings: list[tuple[Any, ...]], changes: int) -> None:
     table = DeviceTable(lambda _: FakeMonitor())
     told: list[bool] = []
     table.devices_changed.connect(lambda: told.append(table.is_known))
-    for _ in range(2):
-        table._on_item(DeviceReading((), (), None))
-    assert told == [True]
-
-
-def test_another_pytorch_is_a_change() -> None:
-    table = DeviceTable(lambda _: FakeMonitor())
-    told: list[str | None] = []
-    table.devices_changed.connect(lambda: told.append(table.cuda_build))
-    for no_cuda, build in (("a CPU build", None), ("a CPU build", None), (None, "13.0")):
-        table._on_item(DeviceReading((CARD,), (), None, no_cuda, build))
-    assert told == [None, "13.0"]
+    for reading in readings:
+        table._on_item(DeviceReading(*reading))
+    assert told == [True] * changes
 
 
 def test_what_is_installed_is_read_again_when_asked(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

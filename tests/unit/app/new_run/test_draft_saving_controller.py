@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
 from app.new_run.draft_saving_controller import DraftSavingController
@@ -32,18 +32,22 @@ def choose(panel: NewRunSheet, recipe: str) -> None:
 def test_a_window_that_is_killed_loses_no_setting(qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "settings.ini"
     panel, _saving = opened(settings_in(file), qtbot)
+    panel.run_name.setText("first try")
     panel.set_field("steps", "77")
     choose(panel, "script")
     panel.set_field("script", "/home/ada/train.py")
 
-    def on_disk() -> str:
-        return QSettings(str(file), QSettings.Format.IniFormat).value("values/drafts", "")
+    def is_on_disk() -> bool:
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        return "77" in text and "/home/ada/train.py" in text
 
-    qtbot.waitUntil(lambda: "77" in on_disk())  # nothing was closed
-    again, _ = opened(settings_in(file), qtbot)
+    qtbot.waitUntil(is_on_disk)  # nothing was closed
+    kept = tmp_path / "after the kill.ini"  # Qt keeps what it knows of an open file
+    shutil.copy(file, kept)
+    again, _ = opened(settings_in(kept), qtbot)
     assert again.recipe.currentData() == "script" and again.form.rows["script"].text() == "/home/ada/train.py"
     choose(again, "minigpt")
-    assert again.form.rows["steps"].text() == "77"
+    assert again.form.rows["steps"].text() == "77" and again.run_name.text() == "first try"
     choose(again, "script")
     assert again.form.rows["script"].text() == "/home/ada/train.py"
 

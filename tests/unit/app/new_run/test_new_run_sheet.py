@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit
+from PySide6.QtWidgets import QComboBox, QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.draft.draft import Draft, check_draft, draft_from_config
@@ -42,10 +42,6 @@ def choose(row: FieldRow, value: str) -> None:
     """As a person picks an entry of a list."""
     assert isinstance(row.editor, QComboBox)
     row.editor.setCurrentIndex(row.editor.findData(value))
-
-
-def uuids(panel: NewRunSheet) -> list[str]:
-    return [device.uuid for device in panel.devices.selected()]
 
 
 def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: NewRunSheet) -> None:
@@ -99,20 +95,6 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: Qt
     assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
 
-def test_the_sync_interval_goes_from_every_step_to_never(panel: NewRunSheet) -> None:
-    panel.show()
-    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent")))
-    panel.mode.radios["independent"].click()
-    interval = panel.mode.sync_interval
-    assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
-    interval.slider.setValue(0)
-    assert interval.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
-    interval.slider.setValue(5)
-    assert interval.value.text() == "every 50 steps"
-    interval.set_every(37)
-    assert interval.every() == 37 and interval.value.text() == "every 37 steps"
-
-
 def test_what_means_nothing_here_says_why(panel: NewRunSheet) -> None:
     panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
     panel.mode.radios["zero"].click()
@@ -152,7 +134,7 @@ def test_variables_are_typed_one_a_line(panel: NewRunSheet) -> None:
     assert "MASTER_PORT cannot be set" in row.problem.text()
 
 
-def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
+def test_settings_of_other_modes_are_left_out(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
     unfold(panel.form)
     panel.mode.set_options(ModeOptions(Mode.DDP, 2))
@@ -164,7 +146,10 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     assert shown() == of_ddp
     panel.mode.radios["independent"].click()
     assert shown() == set()
-    panel.mode.sync_interval.slider.setValue(3)
+    interval = panel.mode.merging.rows["sync_every"].editor
+    assert isinstance(interval, QLineEdit) and interval.isVisible() and interval.placeholderText() == "never"
+    qtbot.keyClicks(interval, "10")
+    assert panel.draft().mode_fields["sync_every"] == "10"
     assert shown() == {"sync_method"}
     panel.mode.set_options(ModeOptions(Mode.DDP, 1))
     assert shown() == set()

@@ -162,8 +162,8 @@ def test_each_group_of_advanced_folds_and_counts_its_changes(panel: NewRunSheet)
     panel.show()
     panel.form.more.click()
     rows = panel.form.rows
-    folds = {fold.group.title: fold for fold in panel.form.advanced.folds}
-    assert len(folds) > 5 and not any(fold.group.page.isVisible() for fold in folds.values())
+    folds = {fold.title: fold for fold in panel.form.advanced.folds}
+    assert len(folds) > 5 and not any(fold.page.isVisible() for fold in folds.values())
     panel.set_field("weight_decay", "0.2")
     panel.set_field("seed", "7")
     assert folds["Optimizer"].changed.text() == folds["System"].changed.text() == "1 changed"
@@ -173,7 +173,7 @@ def test_each_group_of_advanced_folds_and_counts_its_changes(panel: NewRunSheet)
     panel.problems.go_to("samples_per_block")
     assert rows["samples_per_block"].editor.isVisible(), "what is asked for is unfolded"
     panel.what.choose("hf_causal_lm")
-    kept = {fold.group.title for fold in panel.form.advanced.folds if fold.group.page.isVisible()}
+    kept = {fold.title for fold in panel.form.advanced.folds if fold.page.isVisible()}
     assert kept == {"Optimizer", "Data"}
 
 

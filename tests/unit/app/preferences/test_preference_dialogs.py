@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.preferences import about_dialog
-from app.preferences.settings_dialog import FolderRow, KeptFolder, Preferred, SettingsDialog
+from app.preferences.settings_dialog import FolderRow, KeptFolder, SettingsDialog
 from app.settings import NOTIFICATIONS, TRAY_ICON
 from core import __version__
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -19,15 +18,9 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 
-def preferred(folder: Path, **values: Any) -> Preferred:
-    """With all folders in one."""
-    return Preferred(
-        "light", *(KeptFolder(title, folder / title, "") for title in ("Runs", "Models", "More")), **values
-    )
-
-
 def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog(preferred(tmp_path, off=[NOTIFICATIONS]))
+    runs, models = (KeptFolder(title, tmp_path / title, "") for title in ("Runs", "Models"))
+    dialog = SettingsDialog("light", runs, models, [NOTIFICATIONS], "")
     qtbot.addWidget(dialog)
     dialog.show()
     assert [name for name, radio in dialog.themes.items() if radio.isChecked()] == ["light"]

@@ -11,14 +11,9 @@ from app.widgets.exposure import Exposure
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
 
 
-@pytest.fixture
-def window(qtbot: QtBot) -> QWidget:
-    made = QWidget()
-    qtbot.addWidget(made)
-    return made
-
-
-def test_a_minimised_window_is_not_seen(window: QWidget, qtbot: QtBot) -> None:
+def test_a_minimised_window_is_not_seen(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
     followed = Exposure(window)
     assert not followed.is_seen
     with qtbot.waitSignal(followed.uncovered, timeout=30_000):

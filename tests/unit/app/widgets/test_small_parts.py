@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.form.field_row import FieldRow
 from app.style.icons import ICON_DIR, app_icon, icon
 from app.style.theme import Theme
 from app.style.tones import is_dark, muted, tone
@@ -30,7 +29,6 @@ from app.widgets.elided_label import ElidedLabel
 from app.widgets.notice_bar import NoticeBar, Step
 from app.widgets.page import LEAST_WIDTH, Page
 from app.widgets.ruled_splitter import RuledSplitter
-from core.config.run_config import FIELD_BY_NAME
 from core.errors import UsageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -80,22 +78,6 @@ def test_a_chosen_row_is_quiet_and_readable(theme: Theme, qtbot: QtBot, qapp: QA
     chosen = palette.color(roles.Highlight)
     assert 1.05 < contrast(chosen, palette.color(roles.Base)) < 2
     assert contrast(palette.color(roles.HighlightedText), chosen) >= 4.5
-
-
-def test_a_wrong_value_has_the_error_colour_of_the_theme_that_is_on(theme: Theme, qtbot: QtBot) -> None:
-    form = QWidget()
-    qtbot.addWidget(form)
-    theme.set_dark(False)
-    row = FieldRow(FIELD_BY_NAME["steps"], form)
-    row.mark(UsageError("It is wrong.", "Correct it."))
-    for dark in (False, True, False):
-        theme.set_dark(dark)
-        QApplication.processEvents()
-        palette = row.editor.palette()
-        assert palette.color(QPalette.ColorRole.Text) == tone(QApplication.palette(), "error")
-        assert contrast(palette.color(QPalette.ColorRole.Text), palette.color(QPalette.ColorRole.Base)) >= 4.5
-    row.mark(None)
-    assert row.editor.palette().color(QPalette.ColorRole.Text) == QApplication.palette().color(QPalette.ColorRole.Text)
 
 
 def test_every_icon_can_be_drawn_in_both_themes(theme: Theme) -> None:
