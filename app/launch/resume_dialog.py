@@ -85,7 +85,7 @@ class ResumeDialog(Dialog):
         self.message = named(PlanText(), "What happens")
         self.add_standard(QDialogButtonBox.StandardButton.Cancel)
         self.go = PrimaryButton("&Resume")
-        self.go.clicked.connect(self._on_go_clicked)
+        self.go.clicked.connect(lambda: self.resume_requested.emit(self._plan))
         self.buttons.addButton(self.go, Role.AcceptRole)
         self._later = QTimer(self, singleShot=True, interval=PLAN_AFTER_MS)
         self._later.timeout.connect(self._ask)
@@ -147,10 +147,6 @@ class ResumeDialog(Dialog):
         if path:
             self.form.data.setText(str(Path(path)))  # Qt gives forward slashes on Windows too
             self._ask()
-
-    def _on_go_clicked(self) -> None:
-        if self._plan is not None:
-            self.resume_requested.emit(self._plan)
 
     # --- what is answered --------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from app.palette.palette_entries import (
     RUN,
     SETTING,
     PaletteEntry,
-    command_entry,
     field_entries,
     run_entries,
 )
@@ -68,7 +67,7 @@ class PaletteController(QObject):
         """The entries that are available now, commands first."""
         rows = {name: row for name, row in self._window.new_run.form.rows.items() if row.applies}
         return [
-            *(_command(name, action) for name, action in self._actions().items()),
+            *(command_entry(name, action) for name, action in self._actions().items()),
             *run_entries(self._runs.records(), self._runs.values()),
             *field_entries({name: row.spec for name, row in rows.items()}, SHEET_PARTS),
         ]
@@ -84,8 +83,10 @@ class PaletteController(QObject):
         self._window.new_run.problems.go_to(name)
 
 
-def _command(name: str, action: QAction) -> PaletteEntry:
+def command_entry(name: str, action: QAction) -> PaletteEntry:
+    """An action of the window, with its button's text; an export with its description."""
     key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-    text = str(action.property("description")) if name.startswith("export ") else action.text()
     description = str(action.property("description"))
-    return command_entry(name, text, key, description, str(action.property("why_not") or ""))
+    text = description if name.startswith("export ") else action.text()
+    title = text.replace("&&", "\0").replace("&", "").replace("\0", "&")
+    return PaletteEntry(COMMAND, title, name, key, description, str(action.property("why_not") or ""))

@@ -54,12 +54,6 @@ def run_entries(records: Iterable[RunRecord], values: Mapping[Path, str]) -> lis
     return entries
 
 
-def command_entry(name: str, text: str, key: str, description: str, why_not: str) -> PaletteEntry:
-    """An action of the window, with its button's text."""
-    title = text.replace("&&", "\0").replace("&", "").replace("\0", "&")
-    return PaletteEntry(COMMAND, title, name, key, description, why_not)
-
-
 def field_entries(specs: Mapping[str, FieldSpec], labels: Mapping[str, str]) -> list[PaletteEntry]:
     """Settings of the New run sheet; `labels` names its parts that are no fields of the form."""
     parts = [PaletteEntry(SETTING, label, name, also="new run") for name, label in labels.items()]

@@ -59,7 +59,7 @@ class PreferencesController(QObject):
         actions = window.actions_
         actions.settings.triggered.connect(self.show_settings)
         actions.about.triggered.connect(self.show_about)
-        actions.theme.triggered.connect(self._on_theme_switched)
+        actions.theme.triggered.connect(lambda: self.choose_theme("light" if is_dark(window.palette()) else "dark"))
         actions.help.triggered.connect(self.show_docs)
 
     def show_settings(self) -> None:
@@ -101,9 +101,6 @@ class PreferencesController(QObject):
             self._runner.run(Operation(work, done, self._window.notice.show_error, topic="documentation"))
         else:
             done(self._first_page)
-
-    def _on_theme_switched(self) -> None:
-        self.choose_theme("light" if is_dark(self._window.palette()) else "dark")
 
     @property
     def theme(self) -> str:

@@ -131,12 +131,8 @@ def test_a_run_that_lacks_a_package_offers_it_too(open_sheet: OpenWindow) -> Non
     rankdeck.launching.start_failed.emit(MissingPackageError(("peft",), "The recipe X"))
     notice = rankdeck.window.new_run.notice
     button = notice.findChild(QPushButton, "step")
-    assert (
-        "needs the package peft" in notice.text
-        and "pip" not in notice.text
-        and isinstance(button, QPushButton)
-        and button.text() == "Insta&ll…"
-    )
+    assert "needs the package peft" in notice.text and "pip" not in notice.text
+    assert isinstance(button, QPushButton) and button.text() == "Insta&ll…"
 
 
 def test_pips_failures_are_explained() -> None:

@@ -39,13 +39,11 @@ os._exit(0)  # as one that is killed
 
 
 def open_once(folder: Path, screens: list[tuple[int, int, int]], *place: int, scale: float = 1.0) -> list[str]:
-    """Opens the window in a process of its own that is then ended without closing it.
+    """Opens the window in a process that is ended without closing it.
 
     Args:
-        folder: For its settings.
         screens: Left edge, width and height of each.
         place: Where a person moves the window to: left, top, width and height.
-        scale: Of the system.
     """
     shapes = [
         {"name": f"screen {number}", "x": x, "y": 0, "width": width, "height": height, "logicalDpi": 96}

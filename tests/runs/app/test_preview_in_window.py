@@ -57,11 +57,6 @@ def light(runs_dir: Path) -> None:
     (folder / "train.py").write_text("def main(run):\n    pass\n", encoding="utf-8", newline="\n")
 
 
-def choose_light(rankdeck: Rankdeck) -> None:
-    recipe = rankdeck.window.new_run.recipe
-    recipe.setCurrentIndex(recipe.findData("light"))
-
-
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     """Sixty rows with two columns of text, one of them the likelier; two rows are bad."""
@@ -90,7 +85,7 @@ def set_data(rankdeck: Rankdeck, text: str, qtbot: QtBot) -> None:
 @pytest.mark.usefixtures("light")
 def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows: Path, qtbot: QtBot) -> None:
     rankdeck = open_sheet()
-    choose_light(rankdeck)
+    rankdeck.window.new_run.what.choose("light")
     set_data(rankdeck, str(rows), qtbot)
     dialog = open_preview(rankdeck, qtbot)
     assert dialog.is_busy
@@ -115,7 +110,7 @@ def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows:
 @pytest.mark.usefixtures("light")
 def test_a_column_that_is_not_there_is_marked_before_a_start(open_sheet: OpenWindow, rows: Path, qtbot: QtBot) -> None:
     rankdeck = open_sheet()
-    choose_light(rankdeck)
+    rankdeck.window.new_run.what.choose("light")
     set_data(rankdeck, str(rows), qtbot)
     rankdeck.window.new_run.set_field("text_column", "body")
     start, row = rankdeck.window.actions_.start, rankdeck.window.new_run.form.rows["text_column"]

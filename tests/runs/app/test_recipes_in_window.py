@@ -32,14 +32,8 @@ def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWind
     assert sheet.draft().fields["steps"] == "123"
     sheet.recipe.setCurrentIndex(sheet.recipe.findData("my-model"))
     assert sheet.form.rows["width"].default == "64"
-    qtbot.waitUntil(
-        lambda: (
-            (latest := rankdeck.drafting.latest) is not None
-            and latest.config is not None
-            and latest.config.recipe == "my-model"
-        ),
-        timeout=SOON_MS,
-    )
+    command = sheet.summary.command
+    qtbot.waitUntil(lambda: "--recipe my-model" in command.text(), timeout=SOON_MS)
 
     type_into(rankdeck, "steps", "77", qtbot)
     manifest = made / "recipe.toml"

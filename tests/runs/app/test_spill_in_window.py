@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -69,15 +68,11 @@ def test_one_click_resumes_with_half_the_micro_batch(
 ) -> None:
     run = alerted(make_run, runs_dir)
     rankdeck = open_window()
-    window, card = rankdeck.window, rankdeck.window.outcome
+    card = rankdeck.window.outcome
     qtbot.waitUntil(card.isVisible, timeout=WAIT_MS)
     assert card.title == ALERT["title"]
     assert card.halve.isVisible() and card.halve.text() == "Resume with micro-batch 1"
     assert not card.balance.isVisible() and not card.show_log.isVisible()
-    if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
-        qtbot.wait(1000)
-        window.grab().save(f"{folder}/spill.png")
-
     run.behave(1, raw=[])
     card.halve.click()
     qtbot.waitUntil(lambda: run.store.state().attempt == 2 and run.store.state().is_live, timeout=WAIT_MS)

@@ -82,11 +82,8 @@ def test_a_card_that_gives_no_figures_says_so_and_can_be_ticked(picker: DevicePi
     row = picker.row("GPU-a")
     picker.show_samples([DeviceSample("GPU-a", 0.0, 46.0, 2**30)])
     picker.show_samples([DeviceSample("GPU-a", 1.0, error="gives no figures (Not Supported)")])
-    assert (
-        row.warning.text() == "⚠ Gives no figures (Not Supported)"
-        and row.box.isEnabled()
-        and uuids(picker) == ["GPU-a"]
-    )
+    assert row.warning.text() == "⚠ Gives no figures (Not Supported)"
+    assert row.box.isEnabled() and uuids(picker) == ["GPU-a"]
     assert "46" not in row.box.accessibleDescription() and "– %" in row.box.accessibleDescription()
 
 
@@ -129,11 +126,8 @@ def test_figures_that_are_not_known_are_dashes(picker: DevicePicker) -> None:
     picker.set_devices([A], None)
     row = picker.row("GPU-a")
     picker.show_samples([DeviceSample("GPU-a", 0.0, 97.2, 2**34, 3 * 2**34, None, 288.4)])
-    assert (
-        row.box.accessibleDescription()
-        == "97 % busy  – °C  288 W. memory 16 of 48 GiB. in use by a program that is not listed, 16 GiB"
-        and row.warning.text() == ""
-    )
+    told = "97 % busy  – °C  288 W. memory 16 of 48 GiB. in use by a program that is not listed, 16 GiB"
+    assert row.box.accessibleDescription() == told and row.warning.text() == ""
 
 
 def test_throttling_says_why_and_does_not_come_and_go(picker: DevicePicker) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtGui import QAction
 
+from app.palette.palette_controller import command_entry
 from app.palette.palette_entries import (
     PaletteEntry,
     best_entries,
-    command_entry,
     field_entries,
     run_entries,
 )
@@ -41,8 +42,12 @@ def test_a_run_that_cannot_be_read_is_listed_too() -> None:
     assert entry.title == "x" and entry.detail
 
 
+@pytest.mark.usefixtures("qapp")
 def test_a_command_has_its_key_and_the_reason_while_it_is_unavailable() -> None:
-    entry = command_entry("resume", "R&esume && go…", "Ctrl+R", "Resume a run", "Rankdeck is starting a run.")
+    action = QAction("R&esume && go…")
+    action.setShortcut("Ctrl+R")
+    action.setProperty("why_not", "Rankdeck is starting a run.")
+    entry = command_entry("resume", action)
     assert entry.title == "Resume & go…" and entry.detail == "Ctrl+R"
     assert entry.spoken == "Resume & go…, command, Ctrl+R. Unavailable: Rankdeck is starting a run."
 
