@@ -58,9 +58,11 @@ class TallBody(QScrollArea):
     """Asks for the height of its laid-out contents, up to `most()`."""
 
     def __init__(self, body: QWidget, most: Callable[[], int]) -> None:
-        super().__init__(frameShape=QFrame.Shape.NoFrame, focusPolicy=Qt.FocusPolicy.NoFocus, widgetResizable=True)
+        super().__init__(widgetResizable=True)
         self._body = body
         self._most = most
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(body)
         for see_through in (body, self.viewport()):
