@@ -106,14 +106,6 @@ class CardGrid(QScrollArea):
         self._enlarged = key
         self.lay_out()
 
-    def scroll_to(self, key: str) -> None:
-        for known, place in self._placed():
-            if known == key:
-                self.verticalScrollBar().setValue(place.y - GAP)
-                if key not in self._shown:  # it is where it was scrolled to already
-                    self._show_near()
-                self._shown[key].setFocus(Qt.FocusReason.OtherFocusReason)
-
     # --- laying out --------------------------------------------------------------------------------------
 
     def lay_out(self) -> None:

@@ -1,4 +1,4 @@
-"""Chart cards: the cards of a run's metrics, in the order that a person gave them."""
+"""Chart cards: the cards of a run's metrics, and which of them a person hid."""
 
 from __future__ import annotations
 
@@ -111,47 +111,7 @@ def compared_cards(steps: Collection[str], evals: Collection[str], heroes: Seque
     return sorted(cards, key=lambda card: (first.get(card.column, len(first)), *sort_key(card.column)))
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
-    """Order and hidden cards, as a person left them for one recipe.
-
-    Attributes:
-        order: Keys of cards that were arranged; others follow them.
-    """
-
-    order: tuple[str, ...] = ()
-    hidden: frozenset[str] = HIDDEN_AT_FIRST
-
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Arrangement:
-        """Read the result of `values`; anything else in it is ignored."""
-        order, hidden = (values.get(name) for name in ("order", "hidden"))
-        return cls(
-            tuple(key for key in order if isinstance(key, str)) if isinstance(order, list) else (),
-            frozenset(key for key in hidden if isinstance(key, str)) if isinstance(hidden, list) else HIDDEN_AT_FIRST,
-        )
-
-    def values(self) -> dict[str, Any]:
-        return {"order": list(self.order), "hidden": sorted(self.hidden)}
-
-    def sort(self, keys: Sequence[str]) -> list[str]:
-        """All of these cards in their order, the hidden ones too."""
-        places = {key: place for place, key in enumerate(self.order)}
-        return sorted(keys, key=lambda key: places.get(key, len(places)))
-
-    def shown(self, keys: Sequence[str]) -> list[str]:
-        """Those of these cards that are shown, in their order."""
-        return [key for key in self.sort(keys) if key not in self.hidden]
-
-    def move(self, keys: Sequence[str], key: str, target: str) -> Arrangement:
-        """Move a card to the place of `target`, which makes room on the side that the card came from."""
-        order = self.sort(keys)
-        if key == target or key not in order or target not in order:
-            return self
-        place = order.index(target)
-        order.remove(key)
-        order.insert(place, key)
-        return replace(self, order=(*order, *(known for known in self.order if known not in order)))
-
-    def hide(self, key: str, hidden: bool = True) -> Arrangement:
-        return replace(self, hidden=self.hidden | {key} if hidden else self.hidden - {key})
+def hidden_cards(values: Mapping[str, Any]) -> frozenset[str]:
+    """Read the keys of the cards that a person hid, as `ChartCards` keeps them; else the usual ones."""
+    hidden = values.get("hidden")
+    return frozenset(key for key in hidden if isinstance(key, str)) if isinstance(hidden, list) else HIDDEN_AT_FIRST

@@ -1,4 +1,4 @@
-"""Cards of the shown run: their charts, their order, and which are hidden."""
+"""Cards of the shown run: their charts, and which are hidden."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from PySide6.QtWidgets import QWidget
 
 from app.charts.card_grid import CardGrid
 from app.charts.cards import (
+    HIDDEN_AT_FIRST,
     LOSS_CARD,
     STEP_TIME_CARD,
     THROUGHPUT_CARD,
-    Arrangement,
     Card,
     cards_for,
+    hidden_cards,
 )
 from app.charts.device_chart import QUANTITIES, DeviceChart, device_cards, measured_devices
 from app.charts.plot_frame import PlotFrame
@@ -37,16 +38,9 @@ MOST_CHECKED: Final = 64
 
 
 class ChartCards(QObject):
-    """Makes and arranges the cards in a `CardGrid`; the arrangement is remembered for each recipe.
-
-    Signals:
-        arranged: Other cards are shown, or in another order.
-        options_changed: A curve was hidden or shown in a legend.
-    """
+    """Makes the cards in a `CardGrid`; the hidden ones are remembered for each recipe."""
 
     made = Signal(object)
-    arranged = Signal()
-    options_changed = Signal()
 
     def __init__(
         self,
@@ -69,7 +63,7 @@ class ChartCards(QObject):
         self._found: list[str] = []
         self.cards: dict[str, Card] = dict(ALWAYS)
         self.shown: list[str] = []
-        self.arrangement = Arrangement()
+        self.hidden = HIDDEN_AT_FIRST
         self.frames: dict[str, PlotFrame] = {}
         self.grid = CardGrid(self.frame)
 
@@ -83,7 +77,7 @@ class ChartCards(QObject):
             frame.readout.tab_stop_changed.connect(self.grid.chain_tabs)
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
-            frame.step_chosen.connect(partial(self._on_step_chosen, key))
+            frame.hide_chosen.connect(partial(self._on_hide_chosen, key))
             frame.entry_chosen.connect(partial(self._on_entry_chosen, key))
             self.made.emit(frame)
         return self.frames[key]
@@ -92,11 +86,11 @@ class ChartCards(QObject):
         return [self.frames[key].chart for key in self.shown if key in self.frames]
 
     def open_recipe(self, recipe: str, heroes: Sequence[Hero] = ()) -> None:
-        """Takes the arrangement that was left for a recipe, and its heroes."""
+        """Takes the hidden cards that were left for a recipe, and its heroes."""
         if recipe != self._recipe:
             self._recipe, self._heroes, self._columns = recipe, tuple(heroes), None
             values = self._settings.values(f"cards/{recipe}") if self._settings is not None and recipe else {}
-            self.arrangement = Arrangement.read(values)
+            self.hidden = hidden_cards(values)
             self._arrange()
 
     def follow(self) -> None:
@@ -145,37 +139,43 @@ class ChartCards(QObject):
         return [*cards_for(of_ranks, of_evaluations, self._heroes), *device_cards(of_devices)]
 
     def all_keys(self) -> list[str]:
-        return self.arrangement.sort(self._found)
+        return list(self._found)
 
     def title(self, key: str) -> str:
         return self.cards[key].title
 
     def set_hidden(self, key: str, hidden: bool) -> None:
-        self._change(self.arrangement.hide(key, hidden))
+        self._hide(self.hidden | {key} if hidden else self.hidden - {key})
 
-    def move(self, key: str, target: str) -> None:
-        self._change(self.arrangement.move(self._found, key, target))
+    def show_usual(self) -> None:
+        self._hide(HIDDEN_AT_FIRST)
 
-    def forget_arrangement(self) -> None:
-        self._change(Arrangement())
-
-    def scroll_to(self, key: str) -> None:
-        self.set_hidden(key, False)
-        self.grid.scroll_to(key)
-
-    def _change(self, arrangement: Arrangement) -> None:
-        if arrangement != self.arrangement:
-            self.arrangement = arrangement
+    def _hide(self, hidden: frozenset[str]) -> None:
+        if hidden != self.hidden:
+            self.hidden = hidden
             if self._settings is not None and self._recipe:
-                self._settings.set_values(f"cards/{self._recipe}", arrangement.values())
+                self._settings.set_values(f"cards/{self._recipe}", {"hidden": sorted(hidden)})
             self._arrange()
 
     def _arrange(self) -> None:
-        shown = self.arrangement.shown(self._found)
-        is_new, self.shown = shown != self.shown, shown
-        self.grid.show_cards(shown)
-        if is_new:
-            self.arranged.emit()
+        self.shown = [key for key in self._found if key not in self.hidden]
+        self.grid.show_cards(self.shown)
+
+    # --- what all charts have in common --------------------------------------------------------------------
+
+    def set_smoothing(self, strength: int) -> None:
+        self._options.smoothing = strength
+        for chart in self.charts():
+            chart.refresh()
+
+    def refit(self) -> None:
+        """Measures all charts again: other curves are shown, or another run."""
+        for chart in self.charts():
+            chart.refit()
+
+    def fit(self) -> None:
+        for chart in self.charts():
+            chart.fit()
 
     def _source(self, card: Card) -> PlotSource:
         if card.key == STEP_TIME_CARD.key:
@@ -189,15 +189,10 @@ class ChartCards(QObject):
     def _on_enlarge_toggled(self, key: str, on: bool) -> None:
         self.grid.enlarge(key if on else None)
 
-    def _on_step_chosen(self, key: str, step: str) -> None:
-        if step == "hide":
-            self.frames[key].enlarge.setChecked(False)
-            self.set_hidden(key, True)
-            return
-        place = self.shown.index(key) + (1 if step == "right" else -1)
-        if 0 <= place < len(self.shown):
-            self.move(key, self.shown[place])
+    def _on_hide_chosen(self, key: str) -> None:
+        self.frames[key].enlarge.setChecked(False)
+        self.set_hidden(key, True)
 
     def _on_entry_chosen(self, key: str, curve: str, alone: bool) -> None:
         self._options.choose(curve, alone, self.frames[key].readout.keys())
-        self.options_changed.emit()
+        self.refit()

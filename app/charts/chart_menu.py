@@ -1,4 +1,4 @@
-"""Menu of a chart: its picture, its scale, and its place among the cards."""
+"""Menu of a chart: its picture, its scale, and hiding its card."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 from app.plots.chart import Chart
 from app.style.palette import plot_colours
 
-CARD_STEPS: Final = {"left": "Move l&eft", "right": "Move righ&t", "hide": "&Hide this card"}
 TITLE_HEIGHT: Final = 30
 # Pixels of a saved picture for one on the screen.
 PICTURE_SCALE: Final = 2
 
 
-def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], object]) -> QMenu:
-    """The chart's menu; `ask` does one of `CARD_STEPS`."""
+def make_menu(chart: Chart, title: str, parent: QWidget, hide: Callable[[], object]) -> QMenu:
+    """The chart's menu; `hide` hides its card."""
     menu = QMenu(parent)
     save, copy = menu.addAction("Save &picture…"), menu.addAction("&Copy picture")
     save.triggered.connect(lambda: save_picture(chart, title, parent))
@@ -37,8 +36,7 @@ def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], ob
     log.triggered.connect(chart.set_log)
     menu.addAction("Reset &zoom").triggered.connect(chart.fit)
     menu.addSeparator()
-    for step, text in CARD_STEPS.items():
-        menu.addAction(text).triggered.connect(lambda _on=False, step=step: ask(step))
+    menu.addAction("&Hide this card").triggered.connect(lambda: hide())
     return menu
 
 

@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QInputDialog,
     QLabel,
     QMenu,
     QPushButton,
@@ -17,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.charts.cards import Arrangement
+from app.charts.cards import HIDDEN_AT_FIRST
 from app.charts.chart_cards import ChartCards
 from app.run_data.series import AxisName
 from app.style.fonts import tabular
@@ -125,7 +124,7 @@ MOST_LISTED: Final = 40
 
 
 class CardsButton(QPushButton):
-    """Offers all cards of the shown run; with more than a screen has lines, the hidden ones and a search."""
+    """Offers all cards of the shown run; with more than a screen has lines, the hidden ones."""
 
     def __init__(self, cards: ChartCards) -> None:
         super().__init__("&Cards")
@@ -137,12 +136,10 @@ class CardsButton(QPushButton):
         self.setMenu(self._menu)
 
     def fill(self) -> QMenu:
-        cards, hidden = self._cards, self._cards.arrangement.hidden
+        cards, hidden = self._cards, self._cards.hidden
         keys = cards.all_keys()
         self._menu.clear()
         if len(keys) > MOST_LISTED:
-            self._menu.addAction("&Find a card…").triggered.connect(self._find)
-            self._menu.addSeparator()
             keys = [key for key in keys if key in hidden][:MOST_LISTED]
         for key in keys:
             action = self._menu.addAction(cards.title(key).replace("&", "&&"))
@@ -151,18 +148,7 @@ class CardsButton(QPushButton):
             action.toggled.connect(lambda shown, key=key: cards.set_hidden(key, not shown))
         if keys:
             self._menu.addSeparator()
-        reset = self._menu.addAction("&Show all in the usual order")
-        reset.setEnabled(cards.arrangement != Arrangement())
-        reset.triggered.connect(cards.forget_arrangement)
+        reset = self._menu.addAction("&Show the usual cards")
+        reset.setEnabled(hidden != HIDDEN_AT_FIRST)
+        reset.triggered.connect(cards.show_usual)
         return self._menu
-
-    def _find(self) -> None:
-        by_title = {self._cards.title(key): key for key in self._cards.all_keys() if key in self._cards.cards}
-        choice = QInputDialog(self)
-        choice.setWindowTitle("Find a card")
-        choice.setLabelText("Show the card of this metric:")
-        choice.setComboBoxItems(list(by_title))
-        choice.setOption(QInputDialog.InputDialogOption.UseListViewForComboBoxItems)
-        choice.textValueSelected.connect(lambda title: self._cards.scroll_to(by_title[title]))
-        choice.finished.connect(choice.deleteLater)
-        choice.open()

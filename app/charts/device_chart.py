@@ -190,11 +190,10 @@ def _memory_text(value: float | None, total: float | None) -> str:
 
 
 class DeviceWarnings:
-    """Warnings of devices: why a clock is held down now, and for which device one waits."""
+    """Warnings of devices: why a clock is held down now."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[str, int]] = {}
-        self._waits: Mapping[str, str] = {}
 
     def take_samples(self, samples: Iterable[DeviceSample]) -> None:
         for sample in samples:
@@ -203,15 +202,11 @@ class DeviceWarnings:
             if quiet < WARNING_HELD:
                 self._held[sample.uuid] = text, quiet + 1
 
-    def take_waits(self, texts: Mapping[str, str]) -> None:
-        self._waits = texts
-
     def text(self, devices: Sequence[str], labels: Mapping[str, str]) -> str:
-        """Return a line for each of these devices that is held down or waits; of many, the first few."""
+        """Return a line for each of these devices that is held down; of many, the first few."""
         lines = []
         for uuid in devices:
-            reason = self._held.get(uuid, ("", 0))[0] or self._waits.get(uuid, "")
-            if reason:
+            if reason := self._held.get(uuid, ("", 0))[0]:
                 lines.append(f"{short_label(uuid, labels)}: {reason[:1].lower()}{reason[1:].rstrip('.')}.")
         if len(lines) > MOST_WARNINGS:
             lines[MOST_WARNINGS:] = [f"{len(lines) - MOST_WARNINGS} more devices have a warning."]

@@ -35,11 +35,10 @@ class PlotFrame(QFrame):
 
     Signals:
         enlarge_toggled: It is to have all the room, or its own again.
-        step_chosen: One of `chart_menu.CARD_STEPS`.
     """
 
     enlarge_toggled = Signal(bool)
-    step_chosen = Signal(str)
+    hide_chosen = Signal()
     entry_chosen = Signal(str, bool)
 
     def __init__(self, title: str, chart: Chart, parent: QWidget | None = None) -> None:
@@ -52,7 +51,7 @@ class PlotFrame(QFrame):
         self.readout.entry_chosen.connect(self.entry_chosen)
         self.enlarge = _head_button("enlarge", "Enlarge (Enter)", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
-        self.more = _head_button("more", "Save, copy, scale, move")
+        self.more = _head_button("more", "Save, copy, scale, hide")
         self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
         self._head = self._make_head()
         layout = QVBoxLayout(self)
@@ -114,7 +113,7 @@ class PlotFrame(QFrame):
     def _pop_up(self, place: QPoint) -> None:
         from app.charts import chart_menu  # here: the first picture needs no menu, nor what it saves
 
-        menu = chart_menu.make_menu(self.chart, self.title.text(), self, self.step_chosen.emit)
+        menu = chart_menu.make_menu(self.chart, self.title.text(), self, self.hide_chosen.emit)
         chart_menu.pop_up(menu, place)
 
     def read(self) -> None:

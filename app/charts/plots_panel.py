@@ -103,7 +103,6 @@ class PlotsPanel(QWidget):
     ) -> None:
         super().__init__()
         self._data = data
-        self._settings = settings
         self._heroes = heroes or (lambda _: ())
         self.time_axis = TimeAxis(self)
         self.options = CurveOptions()
@@ -120,8 +119,9 @@ class PlotsPanel(QWidget):
         self._timer.timeout.connect(self._redraw)
         self._exposure = Exposure(self)
         self._exposure.uncovered.connect(self.catch_up)
+        self.cards = ChartCards(self._run, self.options, self.time_axis, settings, self)
+        self.cards.made.connect(self._on_card_made)
         self._make_controls()
-        self._make_plots()
         self._lay_out()
         data.reset.connect(self._on_reset)
         data.changed.connect(self._on_changed)
@@ -130,10 +130,6 @@ class PlotsPanel(QWidget):
         self._on_reset()
 
     # --- from outside ------------------------------------------------------------------------------------
-
-    def fit(self) -> None:
-        for chart in self.charts():
-            chart.fit()
 
     def set_axis(self, axis: str) -> None:
         """Takes an `AxisName`; one that the run does not have yet is shown as soon as it has it."""
@@ -155,11 +151,6 @@ class PlotsPanel(QWidget):
 
     def show_samples(self, samples: Sequence[DeviceSample]) -> None:
         self._warnings.take_samples(samples)
-        self._show_warnings()
-
-    def show_waits(self, texts: Mapping[str, str]) -> None:
-        """Shows for which device others wait, by the UUID of those that wait, while the run goes."""
-        self._warnings.take_waits(texts)
         self._show_warnings()
 
     def _show_warnings(self) -> None:
@@ -205,23 +196,18 @@ class PlotsPanel(QWidget):
 
     def _make_controls(self) -> None:
         self.smoothing = SmoothingSlider(self.options.smoothing)
-        self.smoothing.strength_changed.connect(self._on_smoothing_changed)
+        self.smoothing.strength_changed.connect(self.cards.set_smoothing)
         self.log_box = log_box()
+        self.log_box.toggled.connect(self.loss.chart.set_log)
+        self.loss.chart.log_changed.connect(self.log_box.setChecked)
         self.mean_box = mean_box()
         self.mean_box.hide()
         self.mean_box.toggled.connect(self._on_mean_toggled)
         self.axis_box = AxisBox()
         self.axis_box.axis_chosen.connect(self.set_axis)
         self.fit_button = fit_button()
-        self.fit_button.clicked.connect(self.fit)
-
-    def _make_plots(self) -> None:
-        self.cards = ChartCards(self._run, self.options, self.time_axis, self._settings, self)
-        self.cards.made.connect(self._on_card_made)
-        self.cards.options_changed.connect(self._on_options_changed)
+        self.fit_button.clicked.connect(self.cards.fit)
         self.cards_button = CardsButton(self.cards)
-        self.log_box.toggled.connect(self.loss.chart.set_log)
-        self.loss.chart.log_changed.connect(self.log_box.setChecked)
 
     def _lay_out(self) -> None:
         self.controls = QWidget(self)
@@ -259,8 +245,7 @@ class PlotsPanel(QWidget):
         self.time_axis.set_cursor(None)
         for frame in self.cards.frames.values():
             frame.readout.forget_widths()
-        for chart in self.charts():
-            chart.refit()
+        self.cards.refit()
         self._on_status_changed(self._data.state)
         self._timer.stop()
         self._redrawn_at = -math.inf  # the pace is that of new points: the first ones of a run are drawn at once
@@ -295,18 +280,9 @@ class PlotsPanel(QWidget):
         frame.chart.empty_text = NO_VALUES
         frame.chart.show_marks(self._run().marks)
 
-    def _on_smoothing_changed(self, strength: int) -> None:
-        self.options.smoothing = strength
-        for chart in self.charts():
-            chart.refresh()
-
     def _on_mean_toggled(self, on: bool) -> None:
         self.options.mean = on
-        self._on_options_changed()
-
-    def _on_options_changed(self) -> None:
-        for chart in self.charts():
-            chart.refit()
+        self.cards.refit()
 
     # --- drawing -----------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
 from PySide6.QtGui import QPalette
 
 from app.charts.cards import Card
@@ -13,7 +12,6 @@ from app.plots.curve_options import CurveOptions, rank_key
 from app.plots.source import View
 from app.plots.traces import Trace, TraceChart, figure_text, rows_in
 from app.run_data.run_series import RunSeries
-from app.run_data.series import Series
 from app.style.palette import plot_colours, rank_colour
 from core.metrics.column_group import EVAL_GROUP
 from core.metrics.metric import metric
@@ -81,7 +79,9 @@ class RunChart(TraceChart):
         run, options, shown = self._run(), self._options, metric(self._card.evals)
         known = {rank: series for rank, series in run.evaluations().items() if shown.name in series.columns}
         shown_ranks = [rank for rank in options.ranks(run) if rank in known]
-        best = self._best(shown.name) if self._card.steps else None
+        best = run.best_evaluation(shown.name) if self._card.steps else None
+        if best is not None and best[0].rows < 2:  # the only one is no best one
+            best = None
         column = "evaluation" if self._card.steps else shown.name
         if len(known) < 2 or options.mean:
             series = tuple(known.values() if len(known) == 1 else [known[rank] for rank in shown_ranks])
@@ -93,13 +93,3 @@ class RunChart(TraceChart):
                   f"{EVAL} {rank}", layer_label=f"{column} {options.names.short(rank)}", is_ring=True, best=best)
             for rank in shown_ranks
         ]  # fmt: skip
-
-    def _best(self, name: str) -> tuple[Series, int] | None:
-        """Return the series and row of the lowest loss; None before the second evaluation."""
-        found: list[tuple[float, Series, int]] = []
-        for series in self._run().evaluations().values():
-            values = series.columns[name].read(0, series.rows) if name in series.columns else np.empty(0)
-            if np.isfinite(values).sum() >= 2:
-                row = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
-                found.append((float(values[row]), series, row))
-        return min(found, key=lambda one: one[0])[1:] if found else None

@@ -83,7 +83,6 @@ class CompareController(QObject):
         page = ComparePage(len(folders), smoothing if isinstance(smoothing, int) else FIRST_SMOOTHING, self._settings)
         shown = self._shown = _Shown(page)
         page.close_requested.connect(self._window.show_home)
-        page.refresh_requested.connect(lambda: self._read_new(shown))
         self._window.show_page(page)
         self._open(shown, list(folders))
 
@@ -120,15 +119,11 @@ class CompareController(QObject):
         if shown is None or not self._is_current(shown) or shown.comparison is None:
             return
         if any(shown.comparison.live) and shown.page.isVisible() and not shown.is_reading:
-            self._read_new(shown)
+            self._read_new(shown, shown.comparison.paths)
         else:
             self._timer.start(round(1000 * LIVE_S))
 
-    def _read_new(self, shown: _Shown) -> None:
-        if shown.is_reading or shown.comparison is None or not self._is_current(shown):
-            return
-        paths = shown.comparison.paths
-
+    def _read_new(self, shown: _Shown, paths: Sequence[Path]) -> None:
         def work() -> _New:
             from core.compare.comparison import compare_runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
@@ -86,7 +86,6 @@ class ComparePage(QWidget):
     """The page for one comparison. It reads nothing: its controller gives it runs and their new points."""
 
     close_requested = Signal()
-    refresh_requested = Signal()
 
     def __init__(self, count: int, smoothing: int, settings: Settings | None = None) -> None:
         super().__init__()
@@ -100,7 +99,6 @@ class ComparePage(QWidget):
         self._axis = str((settings.values("compare") if settings is not None else {}).get("axis", "step"))
         self.cards = ComparedCards(self.runs, self.options, self.time_axis, settings, self)
         self.cards.made.connect(self._on_card_made)
-        self.cards.options_changed.connect(self._on_options_changed)
         self.cards.grid.show_empty(f"Reading {count} runs…")
         self.table = CompareTableView()
         self._make_head()
@@ -112,8 +110,7 @@ class ComparePage(QWidget):
     def show_runs(self, comparison: Comparison, runs: Sequence[OverlaidRun]) -> None:
         self.runs[:] = runs
         self.cards.show_heroes(comparison.heroes)
-        for button in (self.refresh, self.copy):
-            button.setEnabled(True)
+        self.copy.setEnabled(True)
         self.cards.grid.show_empty("None of these runs has reported a metric yet.")
         self.show_comparison(comparison)
         self.draw_new()
@@ -168,34 +165,30 @@ class ComparePage(QWidget):
     def _make_head(self) -> None:
         self.title = page_title("Compare")
         self.about = muted_label(f"{self._count} runs, mean over devices", wraps=False)
-        self.refresh = QPushButton("Refresh")
-        self.refresh.setToolTip("Read the runs again (F5)")
-        self.refresh.clicked.connect(self.refresh_requested)
         self.copy = QPushButton("Copy ta&ble")
         self.copy.setToolTip("Copy the table, for a spreadsheet (Ctrl+C)")
         self.copy.clicked.connect(self.table.copy_text)
         self.close_button = icon_button("close", "Close the comparison (Esc)", self.close_requested.emit, "Close")
         self.close_button.setAutoRaise(True)
-        for button in (self.refresh, self.copy):
-            button.setEnabled(False)
+        self.copy.setEnabled(False)
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
         self.notes.hide()
 
     def _make_controls(self) -> None:
         self.smoothing = SmoothingSlider(self.options.smoothing)
-        self.smoothing.strength_changed.connect(self._on_smoothing_changed)
+        self.smoothing.strength_changed.connect(self.cards.set_smoothing)
         self.axis_box = AxisBox()
         self.axis_box.axis_chosen.connect(self.set_axis)
         self.log_box = log_box()
         self.log_box.toggled.connect(self._on_log_toggled)
         self.cards_button = CardsButton(self.cards)
         self.fit_button = fit_button()
-        self.fit_button.clicked.connect(self._on_fit)
+        self.fit_button.clicked.connect(self.cards.fit)
 
     def _lay_out(self) -> None:
         head = Card()
-        row = lay_row(None, self.title, self.about, None, self.refresh, self.copy, self.close_button, spacing=8)
+        row = lay_row(None, self.title, self.about, None, self.copy, self.close_button, spacing=8)
         lay_column(head, row, self.notes, spacing=4, margins=(16, 8, 8, 8))
         controls = lay_row(
             None, self.smoothing, self.axis_box, self.log_box, self.cards_button, None, self.fit_button,
@@ -210,12 +203,12 @@ class ComparePage(QWidget):
         self.parts.addWidget(self.table)
         self.parts.setChildrenCollapsible(False)
         self.parts.setStretchFactor(0, 1)
-        self.table.model.modelReset.connect(self._share_room)
+        self.table.rows_changed.connect(self._share_room)
         lay_column(self, head, self.parts, spacing=8, margins=(8, 8, 8, 8), grow=self.parts)
 
     def _share_room(self) -> None:
         room = self.parts.height()
-        if self.table.model.rowCount():
+        if self.table.view.rowCount():
             below = max(LEAST_TABLE, min(self.table.needed_height, room // 2))
             self.parts.setSizes([room - below, below])
 
@@ -242,37 +235,14 @@ class ComparePage(QWidget):
         if isinstance(source, RunOverlay) and source.name in (LOSS, VAL_LOSS):
             frame.chart.set_log(self.log_box.isChecked())
 
-    def _on_smoothing_changed(self, strength: int) -> None:
-        self.options.smoothing = strength
-        for chart in self.charts():
-            chart.refresh()
-
     def _on_log_toggled(self, on: bool) -> None:
         for key in (LOSS, VAL_LOSS):
             if key in self.cards.frames:
                 self.cards.frames[key].chart.set_log(on)
 
-    def _on_options_changed(self) -> None:
-        for chart in self.charts():
-            chart.refit()
-
-    def _on_fit(self) -> None:
-        for chart in self.charts():
-            chart.fit()
-
-    def event(self, event: QEvent) -> bool:
-        """Takes F5 while the page is shown: in the window it replays a run."""
-        is_override = event.type() == QEvent.Type.ShortcutOverride
-        if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
-            event.accept()
-            return True
-        return super().event(event)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
             self.close_requested.emit()
-        elif event.key() == Qt.Key.Key_F5:
-            self.refresh_requested.emit()
         elif event.matches(QKeySequence.StandardKey.Copy):
             self.table.copy_text()
         else:

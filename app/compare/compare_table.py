@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QBrush, QFont, QGuiApplication, QPalette, QPixmap
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QPushButton, QTableView
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QBrush, QGuiApplication, QPalette, QPixmap
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QPushButton, QTableWidget, QTableWidgetItem
 
 from app.style.fonts import tabular
 from app.style.palette import rank_colour
@@ -21,118 +21,22 @@ RUN_LETTERS: Final = 28
 ROW_GAP: Final = 12
 TINT: Final = 0.12
 SWATCH: Final = (10, 10)
-Index = QModelIndex | QPersistentModelIndex
-
-
-class CompareTable(QAbstractTableModel):
-    """Rows of a `Comparison` under their headings, either those that differ or all.
-
-    Attributes:
-        tint: The ground of a cell that differs from the first run's.
-    """
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.comparison = Comparison()
-        self._shows_all = False
-        self._rows: list[str | Row] = []
-        self.tint = QBrush()
-        self.swatches: list[QPixmap] = []
-
-    def show_comparison(self, comparison: Comparison) -> None:
-        """Shows another comparison; where only values are new, a view keeps its place."""
-        old, self.comparison = self.comparison, comparison
-        rows = self._find_rows()
-        if old.labels == comparison.labels and _names(rows) == _names(self._rows):
-            self._rows = rows
-            if rows:
-                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, self.columnCount() - 1))
-            return
-        self._reset(rows)
-
-    def show_all(self, on: bool) -> None:
-        self._shows_all = on
-        self._reset(self._find_rows())
-
-    def _find_rows(self) -> list[str | Row]:
-        found: list[str | Row] = []
-        for heading, rows in self.comparison.sections(all_rows=self._shows_all):
-            found += [heading, *rows]
-        return found
-
-    def _reset(self, rows: list[str | Row]) -> None:
-        self.beginResetModel()
-        self._rows = rows
-        self.endResetModel()
-
-    def headings(self) -> list[int]:
-        return [number for number, row in enumerate(self._rows) if isinstance(row, str)]
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else 1 + len(self.comparison.labels)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation != Qt.Orientation.Horizontal or not 0 < section <= len(self.comparison.labels):
-            return None
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return self.comparison.labels[section - 1]
-        if role == Qt.ItemDataRole.DecorationRole and section <= len(self.swatches):
-            return self.swatches[section - 1]
-        return None
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A heading, a row's name, or a run's value; the best one is bold."""
-        if not index.isValid():
-            return None
-        row, column = self._rows[index.row()], index.column()
-        if isinstance(row, str):
-            return _heading(row, column, role)
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return row.texts[column - 1] if column else row.label
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return self._spoken(row, column)
-        is_result = row in self.comparison.results
-        if role == Qt.ItemDataRole.BackgroundRole and column and not is_result and column - 1 in row.changed:
-            return self.tint
-        return _bold() if role == Qt.ItemDataRole.FontRole and column - 1 in row.best else None
-
-    def _spoken(self, row: Row, column: int) -> str:
-        if not column:
-            return row.label
-        best = ", best" if column - 1 in row.best else ""
-        return f"{self.comparison.labels[column - 1]}, {row.label}: {row.texts[column - 1]}{best}"
-
-
-def _names(rows: list[str | Row]) -> list[str]:
-    return [row if isinstance(row, str) else row.name for row in rows]
-
-
-def _heading(text: str, column: int, role: int) -> Any:
-    if column:
-        return None
-    if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-        return text
-    return _bold() if role == Qt.ItemDataRole.FontRole else None
-
-
-def _bold() -> QFont:
-    font = QFont()
-    font.setBold(True)
-    return font
 
 
 class CompareTableView(Card):
-    """A card with the table, and under it how much is the same."""
+    """A card with the table, either of rows that differ or of all, and under it how much is the same.
+
+    Signals:
+        rows_changed: It has more or fewer rows than before.
+    """
+
+    rows_changed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = CompareTable(self)
-        self.model.modelReset.connect(self._lay_columns)
-        self.view = named(QTableView(), "Results, settings and environment of the compared runs")
-        self.view.setModel(self.model)
+        self.comparison = Comparison()
+        self.view = named(QTableWidget(), "Results, settings and environment of the compared runs")
+        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.view.setFont(tabular(self.view.font()))
         self.view.setFrameShape(QFrame.Shape.NoFrame)
         self.view.setShowGrid(False)
@@ -160,42 +64,80 @@ class CompareTableView(Card):
 
     @property
     def needed_height(self) -> int:
-        rows = self.model.rowCount() * self.view.verticalHeader().defaultSectionSize()
+        rows = self.view.rowCount() * self.view.verticalHeader().defaultSectionSize()
         return rows + self.view.horizontalHeader().sizeHint().height() + self.all.sizeHint().height() + 24
 
     def show_comparison(self, comparison: Comparison) -> None:
-        place = self.view.verticalScrollBar().value()
-        self.model.show_comparison(comparison)
+        self.comparison = comparison
         self.same.setText(comparison.same_text)
-        self._dress()
-        self.view.verticalScrollBar().setValue(place)
+        self._fill()
 
     def copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(self.model.comparison.as_tabs(all_rows=self.all.isChecked()))
+        QGuiApplication.clipboard().setText(self.comparison.as_tabs(all_rows=self.all.isChecked()))
 
     def _on_all_toggled(self, on: bool) -> None:
-        self.model.show_all(on)
         self.all.setText("Show &differences only" if on else "Show &all")
         self.same.setVisible(not on)
+        self._fill()
 
-    def _lay_columns(self) -> None:
-        self.view.clearSpans()
-        for row in self.model.headings():
-            self.view.setSpan(row, 0, 1, self.model.columnCount())
-        if self.model.columnCount():
-            self.view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
-            self.view.setColumnWidth(0, LABEL_LETTERS * self.fontMetrics().averageCharWidth())
+    def _fill(self) -> None:
+        """Fills the table again at the place that is in sight."""
+        view, labels, bar = self.view, self.comparison.labels, self.view.verticalScrollBar()
+        rows: list[str | Row] = []
+        for heading, found in self.comparison.sections(all_rows=self.all.isChecked()):
+            rows += [heading, *found]
+        is_other, place = len(rows) != view.rowCount(), bar.value()
+        view.clearSpans()
+        view.clearContents()
+        view.setRowCount(len(rows))
+        if view.columnCount() != 1 + len(labels):
+            view.setColumnCount(1 + len(labels))
+            view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
+            view.setColumnWidth(0, LABEL_LETTERS * self.fontMetrics().averageCharWidth())
+        for column, label in enumerate(("", *labels)):
+            view.setHorizontalHeaderItem(column, self._head(column, label))
+        for number, row in enumerate(rows):
+            if isinstance(row, str):
+                view.setItem(number, 0, _cell(row, is_bold=True))
+                view.setSpan(number, 0, 1, 1 + len(labels))
+            else:
+                self._fill_row(number, row)
+        bar.setValue(place)
+        if is_other:
+            self.rows_changed.emit()
 
-    def _dress(self) -> None:
+    def _head(self, column: int, label: str) -> QTableWidgetItem:
+        item = _cell(label)
+        if column:
+            swatch = QPixmap(*SWATCH)
+            swatch.fill(rank_colour(column - 1, self.palette()))
+            item.setData(Qt.ItemDataRole.DecorationRole, swatch)
+        return item
+
+    def _fill_row(self, number: int, row: Row) -> None:
         palette = self.palette()
-        self.model.tint = QBrush(blend(tone(palette, "accent"), palette.color(QPalette.ColorRole.Base), TINT))
-        self.model.swatches = [QPixmap(*SWATCH) for _ in range(self.model.columnCount() - 1)]
-        for number, swatch in enumerate(self.model.swatches):
-            swatch.fill(rank_colour(number, palette))
-        self.view.viewport().update()
-        self.view.horizontalHeader().viewport().update()
+        tint = QBrush(blend(tone(palette, "accent"), palette.color(QPalette.ColorRole.Base), TINT))
+        self.view.setItem(number, 0, _cell(row.label))
+        for place, text in enumerate(row.texts):
+            item = _cell(text, is_bold=place in row.best)
+            best = ", best" if place in row.best else ""
+            said = f"{self.comparison.labels[place]}, {row.label}: {text}{best}"
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, said)
+            if place in row.changed and row not in self.comparison.results:
+                item.setBackground(tint)
+            self.view.setItem(number, place + 1, item)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "all"):
-            self._dress()
+            self._fill()
+
+
+def _cell(text: str, *, is_bold: bool = False) -> QTableWidgetItem:
+    item = QTableWidgetItem(text)
+    item.setToolTip(text)
+    if is_bold:
+        font = item.font()
+        font.setBold(True)
+        item.setFont(font)
+    return item

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from app.run_data.long_bins import PLOTTED_NAMES
-from app.run_data.metrics_batch import Event, MetricsBatch, parse_lines
+from app.run_data.metrics_batch import MetricsBatch, parse_lines, read_events
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError
-from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, read_index
 from core.metrics.metrics_file import MetricsTail
 from core.run_folder.store import RunStore
@@ -39,7 +38,7 @@ class RunReader:
             index = read_index(self.store.columns)
             if index is not None and index.belongs_to(self.store.metrics, self.store.columns):
                 run, start = RunSeries.of_columns(self.store.columns, index), index.source_bytes
-                run.add_events_before(self._old_events(index.events_bytes))
+                run.add_events_before(read_events(self.store.columns / EVENTS_NAME, index.events_bytes))
             self._tail = MetricsTail(self.store.metrics, start)
             while lines := self._tail.read(SLICE_BYTES):
                 run.apply(parse_lines(lines))
@@ -60,7 +59,3 @@ class RunReader:
         except (OSError, RankdeckError) as error:
             self.problem = error.cause if isinstance(error, RankdeckError) else f"{error}."
         return found
-
-    def _old_events(self, size: int) -> list[Event]:
-        with open_binary(self.store.columns / EVENTS_NAME) as file:
-            return parse_lines(file.read(size).split(b"\n")[:-1]).events

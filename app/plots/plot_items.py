@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyqtgraph
@@ -29,15 +29,31 @@ TICK: Final = 5.0
 LEAST_HEIGHT: Final = 90.0
 
 
-class CurvesItem(pyqtgraph.GraphicsObject):
+class PlotItem(pyqtgraph.GraphicsObject):
+    """A part of a plot that is drawn in the view's pixels."""
+
+    def __init__(self, view: PlotView, parent: PlotView | None) -> None:
+        super().__init__(parent)
+        self._view = view
+
+    def boundingRect(self) -> QRectF:
+        rect: QRectF = self._view.rect()
+        return rect
+
+    def across(self, area: QRectF) -> Callable[[Any], Any]:
+        """Return the map from places of the time axis to pixels of an area, for numbers and arrays."""
+        low, high = self._view.viewRange()[0]
+        return lambda places: area.left() + (places - low) / (high - low) * area.width()
+
+
+class CurvesItem(PlotItem):
     """Layers in a view, drawn in its pixels: dense ones as a raster, which its transform would make slow.
 
     The picture is kept once it is drawn a second time without a change, as under a crosshair that moves.
     """
 
     def __init__(self, view: PlotView) -> None:
-        super().__init__(view)
-        self._view = view
+        super().__init__(view, view)
         self._layers: list[Layer] = []
         self._scale: Scale | None = None
         self._colours: PlotColours | None = None
@@ -52,10 +68,6 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         self.rings.show_points(points if scale is not None else [], scale, colours)
         self.prepareGeometryChange()
         self.update()
-
-    def boundingRect(self) -> QRectF:
-        rect: QRectF = self._view.rect()
-        return rect
 
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
         scale, colours, area = self._scale, self._colours, self.boundingRect()
@@ -107,24 +119,23 @@ class CurvesItem(pyqtgraph.GraphicsObject):
 
     def _mark_outside(self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours) -> None:
         """Draws a short mark at the edge for each bin whose curve leaves the range."""
-        low, high = self._view.viewRange()[0]
+        across = self.across(area)
         painter.setPen(hairline(colours.muted, width=2.0))
         for layer in self._layers:
             if not isinstance(layer, Strokes):
                 continue
             for outside, at_top in zip(scale.outside(layer.low, layer.high), (True, False), strict=True):
-                places = area.left() + (layer.x[outside][:MOST_MARKS] - low) / (high - low) * area.width()
+                places: Floats = across(layer.x[outside][:MOST_MARKS])
                 y = area.top() + 1 if at_top else area.bottom() - 1
                 for x in {round(place) for place in places.tolist()}:
                     painter.drawLine(QPointF(x, y), QPointF(x, y + (4 if at_top else -4)))
 
 
-class RingsItem(pyqtgraph.GraphicsObject):
+class RingsItem(PlotItem):
     """Evaluations. A ring at the view's edge stands half outside it, so it is not a child of the view, which clips."""
 
     def __init__(self, view: PlotView) -> None:
-        super().__init__()
-        self._view = view
+        super().__init__(view, None)
         self._points: list[Points] = []
         self._scale: Scale | None = None
         self._colours: PlotColours | None = None
@@ -142,15 +153,14 @@ class RingsItem(pyqtgraph.GraphicsObject):
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
         if self._scale is None or self._colours is None:
             return
-        low, high = self._view.viewRange()[0]
         area: QRectF = self._view.geometry()
+        across = self.across(area)
         painter.setClipRect(self.boundingRect())
         for layer in self._points:
-            x = area.left() + (layer.x - low) / (high - low) * area.width()
             y = self._scale.place(layer.y, area.top(), area.height())
-            drawing.draw_points(painter, layer, x, y, self._colours.ground, self._colours.thread)
+            drawing.draw_points(painter, layer, across(layer.x), y, self._colours.ground, self._colours.thread)
             if layer.best is not None:
-                at_x = area.left() + (layer.best[0] - low) / (high - low) * area.width()
+                at_x = across(layer.best[0])
                 at_y = float(self._scale.place(np.array([layer.best[1]]), area.top(), area.height())[0])
                 if area.left() <= at_x <= area.right() and area.top() <= at_y <= area.bottom():
                     drawing.draw_star(painter, QPointF(at_x, at_y), layer.colour, self._colours.ground)
@@ -163,12 +173,11 @@ def _is_dense(layer: Layer, pixels: float) -> bool:
     return len(layer.x) >= (1.0 if layer.low is layer.high else 0.45) * float(layer.x[-1] - layer.x[0]) * pixels
 
 
-class MarksItem(pyqtgraph.GraphicsObject):
-    """Drawn in the view's pixels, like the curves."""
+class MarksItem(PlotItem):
+    """Places where a run was resumed, and where it saved a checkpoint."""
 
     def __init__(self, view: PlotView) -> None:
-        super().__init__(view)
-        self._view = view
+        super().__init__(view, view)
         self.marks: Sequence[Mark] = ()
         self._axis: XAxis = "step"
         self._colours: PlotColours | None = None
@@ -183,21 +192,17 @@ class MarksItem(pyqtgraph.GraphicsObject):
     def place(self, mark: Mark) -> float:
         return mark.step if self._axis == "step" else mark.ts
 
-    def boundingRect(self) -> QRectF:
-        rect: QRectF = self._view.rect()
-        return rect
-
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
         colours, area = self._colours, self.boundingRect()
-        low, high = self._view.viewRange()[0]
-        if colours is None or not self.marks or area.isEmpty() or high <= low:
+        if colours is None or not self.marks or area.isEmpty():
             return
+        across = self.across(area)
         taken = {"resumed": float("-inf"), "checkpoint": float("-inf")}
         text_end = float("-inf")
         painter.setFont(self._font)
         metrics = QFontMetricsF(self._font)
         for mark in self.marks:
-            x = area.left() + (self.place(mark) - low) / (high - low) * area.width()
+            x = float(across(self.place(mark)))
             if not area.left() - 1 <= x <= area.right() + 1 or x - taken[mark.kind] < MARKS_APART:
                 continue
             taken[mark.kind] = x

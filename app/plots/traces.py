@@ -175,7 +175,8 @@ class TraceChart:
             value = _stroke_at(layers, trace.layer_label or trace.label, view.cursor)
         line = trace.smoothed(own, self._strength(trace))
         smoothed = "" if line is None or value is None else trace.text(line)
-        is_best = value is not None and value == _best_value(trace)
+        best = None if trace.best is None else trace.best[0].cell(trace.name, trace.best[1])
+        is_best = value is not None and value == best
         return Reading(trace.colour, trace.label, trace.text(value), trace.is_ring, smoothed, trace.key, False, is_best)
 
 
@@ -200,7 +201,7 @@ def rings(trace: Trace, colour: QColor, view: View, bins: int) -> list[Layer]:
     star = None
     if trace.best is not None and trace.best[0] in trace.series:
         series, row = trace.best
-        star = (_cell(series, view.axis, row), _cell(series, trace.name, row))
+        star = (series.cell(view.axis, row), series.cell(trace.name, row))
     middle, label = (curve.low + curve.high) / 2 / trace.metric.divisor, trace.layer_label or trace.label
     points = Points(curve.x, middle, middle, colour, label, star)
     # Of compared runs, strokes lie over the thread that joins the points, so that it has the run's colour too.
@@ -300,11 +301,3 @@ def _stroke_at(layers: Sequence[Layer], label: str, cursor: float | None) -> flo
         return None
     value = float(curve.low[place] + curve.high[place]) / 2
     return value if math.isfinite(value) else None
-
-
-def _best_value(trace: Trace) -> float | None:
-    return None if trace.best is None else _cell(trace.best[0], trace.name, trace.best[1])
-
-
-def _cell(series: Series, name: str, row: int) -> float:
-    return float(series.columns[name].read(row, row + 1)[0])

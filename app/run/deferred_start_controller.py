@@ -36,15 +36,13 @@ class DeferredStartController(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._drawn = drawn
         self._data = data
         self._showing = showing
         self._timer = QTimer(self, singleShot=True, interval=LATEST_MS)
-        self._timer.timeout.connect(self._on_timeout)
-        drawn.connect(self._on_drawn)
+        self._timer.timeout.connect(self.due)
+        drawn.connect(self._hurry)
         runs.listed.connect(self._on_listed)
         data.changed.connect(self._on_data_changed)
-        data.reset.connect(self._on_data_changed)
 
     def start(self) -> None:
         self._timer.start()
@@ -55,14 +53,6 @@ class DeferredStartController(QObject):
     def _hurry(self) -> None:
         if self._timer.isActive() and self._timer.interval() != SOON_MS:
             self._timer.start(SOON_MS)
-
-    def _on_timeout(self) -> None:
-        self._drawn.disconnect(self._on_drawn)
-        self.due.emit()
-
-    def _on_drawn(self) -> None:
-        if self._data.series.ranks():
-            self._hurry()
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
         if self._showing.run_dir is None:

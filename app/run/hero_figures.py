@@ -75,10 +75,7 @@ def _figure(hero: Hero, series: RunSeries, state: RunState, names: RankNames, no
     reporting = [rank for rank in ranks if hero.metric in rank.columns]
     if reporting:
         return _of_steps(hero, reporting)
-    evaluating = [evals for evals in series.evaluations().values() if hero.metric in evals.columns]
-    if evaluating:
-        return _of_evaluations(hero, evaluating)
-    return HeroFigure(hero.label, note=hero.unit)
+    return _of_evaluations(hero, series)
 
 
 def _of_steps(hero: Hero, ranks: Sequence[Series]) -> HeroFigure:
@@ -126,27 +123,20 @@ def _change(value: float, before: float, noise: float, better: str) -> tuple[str
     return f"{'↓' if change < 0 else '↑'} {number(abs(change), 2)}", trend
 
 
-def _of_evaluations(hero: Hero, evaluating: Sequence[Series]) -> HeroFigure:
+def _of_evaluations(hero: Hero, series: RunSeries) -> HeroFigure:
     """Show the newest evaluation (the mean of ranks that evaluate by themselves) and the best one."""
-    values, steps = (np.concatenate([_whole(evals, name) for evals in evaluating]) for name in (hero.metric, "step"))
-    known = ~np.isnan(values)
-    order = np.argsort(steps[known], kind="stable")
-    values, steps = values[known][order], steps[known][order]
-    if not len(values):
-        return HeroFigure(hero.label, note=hero.unit)
+    evaluating = [evals for evals in series.evaluations().values() if hero.metric in evals.columns]
     value = last_value(hero.metric, [evals.last(hero.metric) for evals in evaluating])
-    if not hero.better:
+    best = series.best_evaluation(hero.metric, hero.better) if hero.better else None
+    if best is None:
         return HeroFigure(hero.label, number(value), hero.unit)
-    best = int(values.argmin() if hero.better == "lower" else values.argmax())
-    is_best = steps[best] == steps[-1]
+    step = best[0].cell("step", best[1])
+    is_best = step == max(evals.last("step") or 0.0 for evals in evaluating)
     sign = "↓" if hero.better == "lower" else "↑"
-    where = "" if np.isnan(steps[best]) else f" at {count(int(steps[best]))}"
-    note = f"{sign} best{where}" if is_best else f"best {number(float(values[best]))}{where}"
-    return HeroFigure(hero.label, number(value), note, "better" if is_best and len(values) > 1 else "")
-
-
-def _whole(series: Series, name: str) -> Floats:
-    return series.columns[name].read(0, series.rows) if name in series.columns else np.full(series.rows, np.nan)
+    where = "" if math.isnan(step) else f" at {count(int(step))}"
+    note = f"{sign} best{where}" if is_best else f"best {number(best[0].cell(hero.metric, best[1]))}{where}"
+    several = sum(evals.rows for evals in evaluating) > 1
+    return HeroFigure(hero.label, number(value), note, "better" if is_best and several else "")
 
 
 def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) -> HeroFigure:

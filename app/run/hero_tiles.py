@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.fonts import tabular
@@ -35,7 +35,7 @@ def shortened(note: str, fits: Callable[[str], bool]) -> str:
 
 
 class HeroTile(QWidget):
-    """One figure: its name over its value, the trend beside it; where there is no room, the trend beside the name."""
+    """One figure: its name over its value, and as much of the trend beside it as there is room for."""
 
     def __init__(self, figure: HeroFigure) -> None:
         super().__init__()
@@ -94,39 +94,25 @@ class HeroTile(QWidget):
         top = (self.height() - small.height() - large.height()) // 2
         value = large.elidedText(figure.value, Qt.TextElideMode.ElideRight, room)
         wide = large.horizontalAdvance(value)
-        beside = room - wide - GAP
-        label = room
-        note = tabular(self.font())
-        metrics = QFontMetrics(note)
-        needs = metrics.horizontalAdvance(figure.note)
-        if figure.note and needs > beside:  # its place is the line above, if the name leaves it one
-            label = min(room, small.horizontalAdvance(figure.label) + 1)
-            above = room - label - GAP
-            if above > beside:
-                self._note(painter, note, QRect(MARGIN + label + GAP, top, above, small.height()))
-            else:
-                self._note(painter, note, QRect(MARGIN + wide + GAP, top + small.height(), beside, large.height()))
-        elif figure.note:
-            self._note(painter, note, QRect(MARGIN + wide + GAP, top + small.height(), beside, large.height()))
+        beside = QRect(MARGIN + wide + GAP, top + small.height(), room - wide - GAP, large.height())
+        self._paint_note(painter, beside)
         painter.setPen(muted(palette))
         painter.setFont(self.font())
-        name = small.elidedText(figure.label, Qt.TextElideMode.ElideRight, label)
+        name = small.elidedText(figure.label, Qt.TextElideMode.ElideRight, room)
         painter.drawText(QRect(MARGIN, top, room, small.height()), Qt.AlignmentFlag.AlignVCenter, name)
         painter.setPen(palette.color(QPalette.ColorRole.WindowText))
         painter.setFont(value_font)
         line = QRect(MARGIN, top + small.height(), room, large.height())
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, value)
 
-    def _note(self, painter: QPainter, font: QFont, box: QRect) -> None:
+    def _paint_note(self, painter: QPainter, box: QRect) -> None:
+        font = tabular(self.font())
         metrics = QFontMetrics(font)
         text = shortened(self.figure.note, lambda note: metrics.horizontalAdvance(note) <= box.width())
-        painter.setPen(self._note_colour())
+        name = _TONES.get(self.figure.trend)
+        painter.setPen(tone(self.palette(), name) if name is not None else muted(self.palette()))
         painter.setFont(font)
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)
-
-    def _note_colour(self) -> QColor:
-        name = _TONES.get(self.figure.trend)
-        return tone(self.palette(), name) if name is not None else muted(self.palette())
 
 
 class HeroTiles(QWidget):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from core.config.mode import Mode
-from core.formatting import listed, megabytes, memory_size, number, percent, short_duration
+from core.formatting import megabytes, memory_size, number, short_duration
 from core.measure.estimate.history import EVENT as MEMORY
 from core.measure.estimate.history import device_peak
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
     from app.run_data.run_series import RunSeries
-    from core.machine.devices.names import RankNames
 
 # The mean time is that of up to 256 newest steps, of five at least; those in which buffers are made do not count.
 NEWEST: Final = 256
@@ -57,7 +54,6 @@ class RunNotes:
             _meetings(newest.get("synchronised", {}))
             if launch.get("mode", Mode.INDEPENDENT) == Mode.INDEPENDENT
             else "",
-            _loss_scale(run),
             *map(str, launch.get("notes") or ()),
         )
         return tuple(part for part in parts if part)
@@ -76,19 +72,6 @@ class RunNotes:
     def stopping(self) -> Event:
         """The alert that says why the run ends by itself, or an empty one."""
         return next((self._alerts[kind] for kind in STOPPING if kind in self._alerts), {})
-
-    def waits(self, names: RankNames) -> dict[str, str]:
-        """Return a sentence for each waiting device, by its UUID: for whom it waits and how long."""
-        event = self._newest.get("straggler", {})
-        late, shares = event.get("ranks"), event.get("waits")
-        if not late or not isinstance(late, list) or not isinstance(shares, Mapping):
-            return {}
-        who = listed([names.short(rank) for rank in late if isinstance(rank, int)])
-        return {
-            uuid: f"Waits {percent(share)} of each step for {who}."
-            for rank, uuid in enumerate(names.devices)
-            if rank not in late and isinstance(share := shares.get(str(rank)), int | float)
-        }
 
     def _take(self, event: Event) -> None:
         kind = str(event.get("event"))
@@ -179,10 +162,3 @@ def _meetings(event: Event) -> str:
         times = "once" if rounds == 1 else f"{rounds:,} times"
         return f"Synchronised {times}: {megabytes(size)} sent per device, {wait_s:.3g} s spent waiting."
     return ""
-
-
-def _loss_scale(run: RunSeries) -> str:
-    clock = run.clock()
-    column = clock.columns.get("loss_scale")
-    scale = float(column.read(clock.rows - 1, clock.rows)[0]) if column is not None and clock.rows else math.nan
-    return "" if math.isnan(scale) else f"fp16 with a loss scale of {scale:,.0f}; steps that overflow are skipped."

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from app.run.run_summary import seconds_run
 from core.config.mode import Mode
@@ -137,16 +136,10 @@ def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
 def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
     """Return the best evaluation, or the last value of the first hero; empty where neither is known."""
     for hero in heroes:
-        evaluating = [e for e in series.evaluations().values() if {hero.metric, "step"} <= e.columns.keys()]
-        if not hero.better or not evaluating:
-            continue
-        values, steps = (
-            np.concatenate([evals.columns[name].read(0, evals.rows) for evals in evaluating])
-            for name in (hero.metric, "step")
-        )
-        if not np.isnan(values).all():
-            best = int(np.nanargmin(values) if hero.better == "lower" else np.nanargmax(values))
-            return f"Best {_inside(hero.label)} {number(float(values[best]))} at step {int(steps[best]):,}."
+        best = series.best_evaluation(hero.metric, hero.better) if hero.better else None
+        if best is not None and not math.isnan(step := best[0].cell("step", best[1])):
+            value = number(best[0].cell(hero.metric, best[1]))
+            return f"Best {_inside(hero.label)} {value} at step {int(step):,}."
     for hero in (*heroes[:1], DEFAULT_HEROES[0]):
         last = last_value(hero.metric, [series.rank(rank).last(hero.metric) for rank in series.ranks()])
         if last is not None and hero.better:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
 from app.run_data.pyramid import Floats
+from core.held_files import open_binary
 from core.metrics.column_group import NOT_COLUMNS, column_values, group_for, resumed_steps
 
 Event = dict[str, Any]
@@ -72,6 +74,12 @@ def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
                 batch.parts.append(Rewound(steps))
     _flush(pending, batch)
     return batch
+
+
+def read_events(path: Path, size: int) -> list[Event]:
+    """Read the events in the first `size` bytes of a file; raises `OSError`."""
+    with open_binary(path) as file:
+        return parse_lines(file.read(size).split(b"\n")[:-1]).events
 
 
 def _flush(pending: dict[str, list[Event]], batch: MetricsBatch) -> None:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from app.run_data.column_bins import take_bins
 from app.run_data.long_bins import PLOTTED_NAMES, kill_when
-from app.run_data.metrics_batch import Event, Rewound, parse_lines
+from app.run_data.metrics_batch import Event, Rewound, parse_lines, read_events
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
 from core.files.stamp import Stamp, stamp_of
-from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
 from core.paths import PACKAGE_FOLDER
@@ -153,7 +152,8 @@ class RunFollower:
         self._rewound_at = self._adopted_at = self._tail.offset
         self._put(Opened(series))
         if index is not None and index.events_bytes:
-            self._put(OldEvents(_read_events(self.store.columns / EVENTS_NAME, index.events_bytes)))
+            with contextlib.suppress(OSError):
+                self._put(OldEvents(read_events(self.store.columns / EVENTS_NAME, index.events_bytes)))
         self._read_on(progress=True)
         self._put(CaughtUp())
         if bins is not None:
@@ -295,15 +295,6 @@ class RunFollower:
     def _file_shrank(self) -> bool:
         """True when another file is in its place."""
         return self._size() < self._tail.offset
-
-
-def _read_events(path: Path, size: int) -> list[Event]:
-    try:
-        with open_binary(path) as file:
-            lines = file.read(size).split(b"\n")
-    except OSError:
-        return []
-    return parse_lines(lines[:-1]).events
 
 
 def _explained(error: OSError | RankdeckError) -> RankdeckError:

@@ -132,6 +132,19 @@ class RunSeries:
         found = {rank: self.groups.get(eval_group(rank)) for rank in self._evaluating_ranks()}
         return {rank: series for rank, series in found.items() if series is not None and series.rows}
 
+    def best_evaluation(self, name: str, better: str = "lower") -> tuple[Series, int] | None:
+        """Return the series and row of the lowest or highest finite value of all evaluations; None without one."""
+        best: tuple[float, Series, int] | None = None
+        sign = 1.0 if better == "lower" else -1.0
+        for series in self.evaluations().values():
+            if name in series.columns:
+                values = sign * series.columns[name].read(0, series.rows)
+                known = np.flatnonzero(np.isfinite(values))
+                row = int(known[values[known].argmin()]) if len(known) else -1
+                if len(known) and (best is None or values[row] < best[0]):
+                    best = (float(values[row]), series, row)
+        return None if best is None else best[1:]
+
     def _evaluating_ranks(self) -> list[int]:
         first = f"{EVAL_GROUP}/rank"
         return [0, *sorted(int(name.removeprefix(first)) for name in self.groups if name.startswith(first))]

@@ -199,9 +199,11 @@ class Series:
 
     def value_at(self, name: str, axis: XAxis, value: float) -> float | None:
         """Last value at or before a place on an axis; None before the first row and in gaps."""
-        column = self.columns.get(name)
         row = self.row_at(axis, value, "right") - 1
-        if column is None or row < 0:
-            return None
-        found = float(column.read(row, row + 1)[0])
+        found = np.nan if row < 0 else self.cell(name, row)
         return None if np.isnan(found) else found
+
+    def cell(self, name: str, row: int) -> float:
+        """Value of a name in a row; NaN where there is none."""
+        column = self.columns.get(name)
+        return np.nan if column is None else float(column.read(row, row + 1)[0])

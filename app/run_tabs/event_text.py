@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from app.run_data.chart_names import NOT_CHARTED
+from app.shown_run.rank_log import Level
 from core.config.mode import Mode, mode_label
 from core.errors import full_stop, sentences
 from core.formatting import byte_size, count, listed, number
@@ -13,7 +14,7 @@ from core.machine.devices.names import SEPARATOR, RankNames, label_by_uuid
 
 Event = Mapping[str, Any]
 # Events that are alerts, and how bad they are.
-ALERT_LEVELS: Final = {
+ALERT_LEVELS: Final[Mapping[str, Level]] = {
     "alert": "warning",
     "retry": "warning",
     "fallback": "warning",
@@ -21,7 +22,7 @@ ALERT_LEVELS: Final = {
 }
 
 
-def event_level(event: Event) -> str:
+def event_level(event: Event) -> Level:
     kind = str(event.get("event"))
     if kind in ALERT_LEVELS:
         return ALERT_LEVELS[kind]

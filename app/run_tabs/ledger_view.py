@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPaintEvent, QPalette
@@ -113,8 +113,6 @@ class LedgerView(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._snapshot: LedgerSnapshot | None = None
-        self._steps: dict[int, int] = {}
         self.notice = NoticeBar()
         self.headline = bold_label()
         self.headline.setWordWrap(True)
@@ -132,23 +130,9 @@ class LedgerView(QWidget):
         self.page = WithNote(body, NOTHING)
         lay_column(self, self.notice, self.page, grow=self.page)
 
-    def clear_events(self) -> None:
-        self._steps.clear()
-
-    def add_events(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Learns the step of each checkpoint."""
-        made = [event for event in events if event.get("event") == "commit"]
-        for event in made:
-            number, step = event.get("checkpoint", event.get("generation")), event.get("step")  # 0.1
-            if isinstance(number, int) and isinstance(step, int):
-                self._steps[number] = step
-        if made and self._snapshot is not None:
-            self.resume.setText(resume_text(self._snapshot, self._steps))
-
     def show_snapshot(self, snapshot: LedgerSnapshot | None) -> None:
         self.notice.clear()
         self.page.set_empty(snapshot is None)
-        self._snapshot = snapshot
         if snapshot is None:
             self.strip.set_blocks(())
             return
@@ -163,7 +147,7 @@ class LedgerView(QWidget):
             f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
             f"total{skipped} · {kept}"
         )
-        self.resume.setText(resume_text(snapshot, self._steps))
+        self.resume.setText(resume_text(snapshot))
         blocks = snapshot.blocks
         shown = blocks if len(blocks) <= MOST_STRIPS else list(filter(_is_begun, blocks))[:MOST_STRIPS]
         self.strip.set_blocks(shown, snapshot.samples_per_block)
@@ -178,14 +162,12 @@ def _is_begun(block: BlockProgress) -> bool:
     return bool(block.in_progress) or 0 < len(block.done) < block.chunks
 
 
-def resume_text(snapshot: LedgerSnapshot, steps: Mapping[int, int]) -> str:
-    """Say where a resumed run would continue, and that it trains nothing twice; `steps` are those of checkpoints."""
+def resume_text(snapshot: LedgerSnapshot) -> str:
+    """Say where a resumed run would continue, and that it trains nothing twice."""
     done = snapshot.progress
     if done.finished:
         return "All of the data is trained. To train further, resume to a larger step."
     if snapshot.checkpoint is None:
         return "Nothing is saved yet: a resumed run would start from the beginning."
-    step = steps.get(snapshot.checkpoint)
-    place = f"from checkpoint {snapshot.checkpoint}" if step is None else f"at step {count(step)}"
-    samples = f"{count(done.samples_done)} of {count(done.samples_total)} samples"
-    return f"Resume continues {place}; {samples} of this epoch are done; none is trained twice."
+    samples = f"{count(done.samples_done)} of {count(done.samples_total)} samples of this epoch are done"
+    return f"Resume continues from checkpoint {snapshot.checkpoint}; {samples}; none is trained twice."

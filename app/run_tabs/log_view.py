@@ -261,6 +261,4 @@ def _choices(logs: Sequence[Path]) -> list[LogChoice]:
 def _event_line(event: Event, names: RankNames) -> LogLine:
     ts = event.get("ts")
     at = float(ts) if isinstance(ts, int | float) else None
-    level = event_level(event)
-    shown: Level = "error" if level == "error" else "warning" if level == "warning" else "info"
-    return LogLine(event_text(event, names), at, HOST, shown, at or 0.0)
+    return LogLine(event_text(event, names), at, HOST, event_level(event), at or 0.0)

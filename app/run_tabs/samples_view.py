@@ -1,4 +1,4 @@
-"""Texts that the model wrote at each evaluation: a list of steps, and the text of those that are chosen."""
+"""Texts that the model wrote at each evaluation: a list of steps, and the text of the chosen one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QSignalBlocker, Qt
 from PySide6.QtGui import QFont, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
+from PySide6.QtWidgets import QFrame, QListWidget, QWidget
 
 from app.style.fonts import tabular
 from app.widgets.build import code_box, lay_column, named
@@ -18,28 +18,24 @@ from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Text samples appear here after each evaluation."
 STEPS_WIDTH: Final = 150
-# Of the chosen ones; all of a long run's in one document would hold up the window.
-SHOWN_AT_ONCE: Final = 50
 Sample = Mapping[str, Any]
 
 
 class SamplesView(QWidget):
-    """Every sample of the run, the newest on top and shown, until other steps are chosen; the prompt is bold."""
+    """Every sample of the run, the newest on top and shown, until another step is chosen; the prompt is bold."""
 
     def __init__(self) -> None:
         super().__init__()
         self._samples: list[Sample] = []
-        self._keys: list[object] = []
         self._follows = True
         self._names = RankNames()
         self.steps = named(QListWidget(), "Steps with a sample")
         self.steps.setFrameShape(QFrame.Shape.NoFrame)
         self.steps.setUniformItemSizes(True)
-        self.steps.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.steps.setFont(tabular(self.steps.font()))
         self.text = code_box("Samples", framed=False)
         self._lay_out()
-        self.steps.itemSelectionChanged.connect(self._on_selection_changed)
+        self.steps.currentRowChanged.connect(self._on_row_changed)
 
     def _lay_out(self) -> None:
         panes = RuledSplitter(Qt.Orientation.Horizontal)
@@ -53,79 +49,56 @@ class SamplesView(QWidget):
 
     def show_names(self, names: RankNames) -> None:
         self._names = names
-        for row in range(self.steps.count()):
-            item = self.steps.item(row)
-            item.setText(_where(self._samples[item.data(Qt.ItemDataRole.UserRole)], names))
+        for row, sample in enumerate(reversed(self._samples)):
+            self.steps.item(row).setText(_where(sample, names))
 
     def show_samples(self, samples: Sequence[Sample]) -> None:
         """Shows samples, oldest first; does nothing when they are shown already."""
-        ends = [_key(samples[0]), _key(samples[-1])] if samples else []
-        if len(samples) == len(self._keys) and ends == [*self._keys[:1], *self._keys[-1:]]:
+        before = self._samples
+        if len(samples) == len(before) and (not samples or (samples[0], samples[-1]) == (before[0], before[-1])):
             return
-        known, self._keys = self._keys, [_key(sample) for sample in samples]
-        chosen = [known[item.data(Qt.ItemDataRole.UserRole)] for item in self.steps.selectedItems()]
+        shown = self._shown()
         self._samples = list(samples)
         self.page.set_empty(not samples)
         with QSignalBlocker(self.steps):
-            if self._keys[: len(known)] != known:  # another run, or older samples were read after newer ones
+            if self._samples[: len(before)] != before:  # another run, or older samples were read after newer ones
                 self.steps.clear()
-                known = []
-            for number in range(len(known), len(self._keys)):
-                self.steps.insertItem(0, self._item(number))
-            chosen = [key for key in chosen if key in self._keys]
-            self._follows = self._follows or not chosen
-            self._choose(self._keys[-1:] if self._follows else chosen)
-        self._show_chosen()
+            for sample in self._samples[self.steps.count() :]:
+                self.steps.insertItem(0, _where(sample, self._names))
+            self._follows = self._follows or shown not in self._samples
+            newest = len(self._samples) - 1
+            self.steps.setCurrentRow(0 if self._follows or shown is None else newest - self._samples.index(shown))
+        self._show_text()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._samples:
             bar = self.text.verticalScrollBar()
             place = bar.value()
-            self._show_chosen()  # its headings have the colour of the theme of before
+            self._show_text()  # its heading has the colour of the theme of before
             bar.setValue(place)
 
-    def _item(self, number: int) -> QListWidgetItem:
-        sample = self._samples[number]
-        item = QListWidgetItem(_where(sample, self._names))
-        item.setData(Qt.ItemDataRole.UserRole, number)
-        return item
+    def _shown(self) -> Sample | None:
+        row = self.steps.currentRow()
+        return self._samples[-1 - row] if 0 <= row < len(self._samples) else None
 
-    def _choose(self, keys: Sequence[object]) -> None:
-        self.steps.clearSelection()
-        for row in range(self.steps.count()):
-            item = self.steps.item(row)
-            if self._keys[item.data(Qt.ItemDataRole.UserRole)] in keys:
-                item.setSelected(True)
-                if self.steps.currentRow() != row and len(keys) == 1:
-                    self.steps.setCurrentItem(item)
+    def _on_row_changed(self, row: int) -> None:
+        self._follows = row == 0
+        self._show_text()
 
-    def _on_selection_changed(self) -> None:
-        rows = [self.steps.row(item) for item in self.steps.selectedItems()]
-        self._follows = rows == [0]
-        self._show_chosen()
-
-    def _show_chosen(self) -> None:
-        chosen = [self._samples[item.data(Qt.ItemDataRole.UserRole)] for item in self._chosen_items()]
+    def _show_text(self) -> None:
         self.text.clear()
+        sample = self._shown()
+        if sample is None:
+            return
         cursor = self.text.textCursor()
         head, prompt, plain = QTextCharFormat(), QTextCharFormat(), QTextCharFormat()
         head.setForeground(self.palette().placeholderText())
         prompt.setFontWeight(QFont.Weight.Bold)
-        for sample in chosen[:SHOWN_AT_ONCE]:
-            cursor.insertText(f"{_where(sample, self._names)}\n", head)
-            cursor.insertText(str(sample.get("prompt", "")), prompt)
-            cursor.insertText(str(sample.get("text", "")).rstrip() + "\n\n", plain)
-        if len(chosen) > SHOWN_AT_ONCE:
-            cursor.insertText(f"… and {count(len(chosen) - SHOWN_AT_ONCE)} more", head)
+        cursor.insertText(f"{_where(sample, self._names)}\n", head)
+        cursor.insertText(str(sample.get("prompt", "")), prompt)
+        cursor.insertText(str(sample.get("text", "")).rstrip(), plain)
         self.text.moveCursor(QTextCursor.MoveOperation.Start)
-
-    def _chosen_items(self) -> list[QListWidgetItem]:
-        return sorted(self.steps.selectedItems(), key=self.steps.row)
-
-
-def _key(sample: Sample) -> object:
-    return sample.get("step"), sample.get("rank"), sample.get("ts")
 
 
 def _where(sample: Sample, names: RankNames) -> str:

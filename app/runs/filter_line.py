@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.widgets.build import lay_column, muted_label, search_line
-from core.run_folder.record import OF_STATE, RunRecord
-from core.run_folder.run_filter import Term, filter_problem, parse_filter, unknown_names
+from core.run_folder.record import OF_STATE
+from core.run_folder.run_filter import Term, filter_problem, parse_filter
 
 HINT: Final = "Filter, e.g. state:failed lr>1e-4"
 HELP: Final = (
@@ -18,16 +17,12 @@ HELP: Final = (
     "For example: night · tag:draft · state:failed · mode:ddp · lr>1e-4 · loss<2\n"
     "All must match; ! before one means that it must not."
 )
-READING: Final = "Reading the settings of all runs…"
-# To look for unknown names takes longer than to filter; a name is unknown while it is typed.
+# A term is not whole while it is typed.
 CHECK_AFTER_MS: Final = 250
 
 
 class FilterLine(QWidget):
     """The line, with a hint below it while there is one.
-
-    Args:
-        records: Gives every run, to find names that no run has.
 
     Signals:
         changed: The terms (tuple of `Term`).
@@ -37,11 +32,9 @@ class FilterLine(QWidget):
     changed = Signal(object)
     settings_wanted = Signal()
 
-    def __init__(self, records: Callable[[], Iterable[RunRecord]]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._records = records
         self._terms: tuple[Term, ...] = ()
-        self._has_settings = False
         self.line = search_line(HINT, "Filter the runs")
         self.line.setToolTip(HELP)
         self.hint: QLabel = muted_label()
@@ -55,31 +48,16 @@ class FilterLine(QWidget):
     def is_filtering(self) -> bool:
         return bool(self._terms)
 
-    def show_settings_read(self) -> None:
-        self._has_settings = True
-        self._show_hint()
-
     def _on_text_changed(self, text: str) -> None:
         self._terms = parse_filter(text)
-        if self._asks_for_settings():
+        if any(term.name and term.name not in OF_STATE for term in self._terms):
             self.settings_wanted.emit()
         self.changed.emit(self._terms)
         self.hint.setVisible(False)
         self._timer.start()
 
-    def _asks_for_settings(self) -> bool:
-        return any(term.name and term.name not in OF_STATE for term in self._terms)
-
     def _show_hint(self) -> None:
-        hint = self._hint()
+        hint = filter_problem(self.line.text())
         self.hint.setText(hint)
         self.hint.setVisible(bool(hint))
         self.line.setAccessibleDescription(hint)
-
-    def _hint(self) -> str:
-        if problem := filter_problem(self.line.text()):
-            return problem
-        if self._asks_for_settings() and not self._has_settings:
-            return READING
-        unknown = unknown_names(self._records(), self._terms)
-        return f"No run has a setting “{unknown[0]}”." if unknown else ""

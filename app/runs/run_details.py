@@ -65,8 +65,7 @@ class RunDetails(Feed):
         self._start("run details", work)
 
     def close(self, *, wait: bool = True) -> None:
-        if self._worker is not None:
-            self._worker.stopping.set()
+        super().close(wait=False)
         with self._changed:
             self._changed.notify_all()
         super().close(wait=wait)

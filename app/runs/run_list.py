@@ -12,8 +12,8 @@ from typing import Any, Final
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
 
 from app.runs.run_details import CurveRead, RunDetails, Version, version_of
-from app.runs.run_order import BEST, NEWEST, best_title, ordered
-from app.runs.run_row import NO_CURVE, RunRow, is_live, sentence, tooltip, value_text
+from app.runs.run_order import BEST, NEWEST, ordered
+from app.runs.run_row import NO_CURVE, RunRow, description, is_live, value_text
 from app.runs.run_scanner import RunScanner
 from app.threads.bridge import Feed, Send
 from core.formatting import UNKNOWN
@@ -24,7 +24,7 @@ from core.run_folder.run_filter import Term
 from core.run_folder.store import RunEntry
 
 REFRESH_S: Final = 1.0
-# The role of a row's `RunRow`; others say its name, and a sentence for tooltips and screen readers.
+# The role of a row's `RunRow`; others say its name, and what tooltips and screen readers say.
 ROW: Final = Qt.ItemDataRole.UserRole
 # The role of a row's `MetricCurve`; to ask for it has it read.
 CURVE: Final = Qt.ItemDataRole.UserRole + 1
@@ -104,9 +104,6 @@ class RunListModel(QAbstractListModel):
             self.all_curves_wanted.emit()
         self._sort()
 
-    def best_title(self) -> str:
-        return best_title({row.metric for row in self._all})
-
     def _sort(self) -> None:
         self._all = ordered(self._all, self._order, self._curves)
         self._arrange()
@@ -115,7 +112,7 @@ class RunListModel(QAbstractListModel):
         return 0 if parent is not None and parent.isValid() else len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The name, a sentence, the row itself (`ROW`) or its curve (`CURVE`)."""
+        """The name, a description, the row itself (`ROW`) or its curve (`CURVE`)."""
         if not index.isValid() or index.row() >= len(self._rows):
             return None
         row = self._seen(self._rows[index.row()])
@@ -126,10 +123,8 @@ class RunListModel(QAbstractListModel):
             return self._curves.get(row.path, NO_CURVE)
         if role == Qt.ItemDataRole.DisplayRole:
             return row.record.label
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return sentence(row, self._curves.get(row.path, NO_CURVE))
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return tooltip(row, self._curves.get(row.path, NO_CURVE))
+        if role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
+            return description(row, self._curves.get(row.path, NO_CURVE))
         return None
 
     def show(self, rows: Sequence[RunRow]) -> None:
@@ -209,11 +204,9 @@ class RunList(Feed):
     Signals:
         listed: The list was read; its argument is the entries. Emitted when something changed, and after
             `refresh`.
-        settings_read: Every run's settings are there, after `want_settings`.
     """
 
     listed = Signal(object)
-    settings_read = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -231,7 +224,6 @@ class RunList(Feed):
 
         def work(stopping: threading.Event, send: Send) -> None:
             sent: list[RunRow] | None = None
-            had_settings = False
             while not stopping.is_set():
                 # After a refresh it is sent even if it is as before: the model may have been ahead of the folder.
                 is_asked = soon.is_set()
@@ -239,8 +231,6 @@ class RunList(Feed):
                 rows = scanner.scan()
                 if (is_asked or rows != sent) and send(rows):
                     sent = rows
-                if scanner.has_settings and not had_settings:
-                    had_settings = send(None)
                 if scanner.has_settings or not scanner.wants_settings:
                     soon.wait(REFRESH_S)
 
@@ -257,8 +247,7 @@ class RunList(Feed):
             self.refresh()
 
     def close(self, *, wait: bool = True) -> None:
-        if self._worker is not None:
-            self._worker.stopping.set()
+        super().close(wait=False)
         self._soon.set()
         self.details.close(wait=wait)
         super().close(wait=wait)
@@ -268,5 +257,3 @@ class RunList(Feed):
             self.model.show(item)
             self.details.set_runs(item)
             self.listed.emit([row.entry for row in item])
-        else:
-            self.settings_read.emit()

@@ -57,10 +57,12 @@ class RunNotesController(QObject):
             problem = None
             for folder in wanted:
                 try:
-                    written[folder] = change(read_notes(folder))
-                    write_notes(folder, written[folder])
+                    before = read_notes(folder)
+                    after = change(before)
+                    if after != before:  # else an empty name would make an empty file
+                        write_notes(folder, after)
+                    written[folder] = after
                 except RankdeckError as error:
-                    written.pop(folder, None)
                     problem = problem or error
             return written, problem
 
@@ -86,10 +88,8 @@ class RunNotesController(QObject):
     # --- settings ----------------------------------------------------------------------------------------
 
     def _on_settings_copy_requested(self, run_dir: Path) -> None:
-        def work() -> RunConfig:
-            return RunStore.open(run_dir).config()
-
         def done(config: RunConfig) -> None:
             self._copy_settings(config, run_dir)
 
-        self._runner.run(Operation(work, done, self._panel.notice.show_error, "copied settings"))
+        work, failed = lambda: RunStore.open(run_dir).config(), self._panel.notice.show_error
+        self._runner.run(Operation(work, done, failed, "copied settings"))

@@ -113,34 +113,15 @@ def day_text(created: float, now: float | None = None) -> str:
     return day if begun.tm_year == today.tm_year else f"{day} {begun.tm_year}"
 
 
-def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
-    """The row for screen readers: "base, stopped, 64 %, loss 1.83"."""
-    record, entry = row.record, row.entry
-    done = progress(entry)
-    parts = [record.label, entry.word]
-    if record.machine:
-        parts.append(f"on {record.machine}")
-    if done is not None:
-        parts.append(percent(done))
-    if entry.state is not None and (values := row.metric.text(row.last(curve), curve)):
-        parts.append(values)
-    if record.notes.pinned:
-        parts.append("pinned")
-    if record.notes.tags:
-        parts.append(f"tags {' '.join(record.notes.tags)}")
-    why = reason(entry)
-    return ", ".join(parts) + (f". {why}" if why else "")
-
-
-def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
-    """Tooltip of a run, a line for each fact; its folder last."""
+def description(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
+    """A run for its tooltip and for screen readers, a line for each fact; its folder last."""
     record, notes, state = row.record, row.record.notes, row.entry.state
     lines = [record.label, _headline(record)]
     if state is not None:
         values = row.metric.text(row.last(curve), curve)
         lines.append(values[:1].upper() + values[1:])
         lines.append(f"Started {begun_text(state.created)}" if state.created else "")
-    lines += [_where(record)]
+    lines += [_where(record), "Pinned" if notes.pinned else ""]
     lines += [f"Tags: {', '.join(notes.tags)}" if notes.tags else "", _shortened(notes.note)]
     lines.append(record.path.name)
     return "\n".join(line for line in lines if line)

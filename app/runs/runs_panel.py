@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 from app.runs.filter_line import FilterLine
 from app.runs.run_edits import RunEdits
 from app.runs.run_list import RunListModel
-from app.runs.run_order import BEST, NEWEST, ORDERS
+from app.runs.run_order import NEWEST, ORDERS
 from app.runs.run_row import RunRow, is_live
 from app.runs.run_view import RunView
 from app.style.icons import icon
@@ -63,7 +63,7 @@ class RunsPanel(QWidget):
         self.page = WithNote(self.view, INVITATION)
         self.page.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.page.note.setContentsMargins(12, 8, 12, 12)
-        self.filter_line = FilterLine(model.records)
+        self.filter_line = FilterLine()
         self.filter = self.filter_line.line
         self.order = self._make_order_button()
         self.search = QWidget()
@@ -108,8 +108,6 @@ class RunsPanel(QWidget):
             action.setChecked(order == NEWEST)
             action.triggered.connect(lambda _checked, order=order: self._model.set_order(order))
             group.addAction(action)
-            if order == BEST:
-                menu.aboutToShow.connect(lambda action=action: action.setText(self._model.best_title()))
         button.setMenu(menu)
         return button
 

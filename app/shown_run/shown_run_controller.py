@@ -121,10 +121,7 @@ class ShownRunController(QObject):
             config = store.config()
             return read_utf8(store.run_toml), config, changed_settings(config)
 
-        def done(result: tuple[str, RunConfig, tuple[ChangedSetting, ...]]) -> None:
-            self.config_read.emit(*result)
-
-        self._runner.run(Operation(work, done, self.config_failed.emit, topic="config"))
+        self._runner.run(Operation(work, lambda read: self.config_read.emit(*read), self.config_failed.emit, "config"))
 
     def _on_status_changed(self, state: RunState) -> None:
         if self.run_dir is None:

@@ -19,14 +19,13 @@ class CloseQuestion(QMessageBox):
 
     Args:
         runs: Names of the runs that are going; one at least.
-        scripts: How many of them are scripts of the user's own, which decide themselves what they save.
         parent: The window that is to be closed.
     """
 
     keep_chosen = Signal()
     stop_chosen = Signal()
 
-    def __init__(self, runs: Sequence[str], scripts: int, parent: QWidget) -> None:
+    def __init__(self, runs: Sequence[str], parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle("Close Rankdeck")
         self.setIconPixmap(icon("help", "accent").pixmap(ICON_PX, ICON_PX))
@@ -36,11 +35,11 @@ class CloseQuestion(QMessageBox):
         it, s = ("they", "") if several else ("it", "s")
         self.setInformativeText(
             f"Keep training: {it} continue{'' if several else 's'} without this window. Open Rankdeck again to see "
-            f"{'them' if several else it} from the first step.\n\n" + self._stop_text(it, s, len(runs), scripts)
+            f"{'them' if several else it} from the first step.\n\nStop and save: {it} save{s} a checkpoint at the next "
+            f"step and stop{s}. You can resume later. Scripts are asked to stop and decide what they save."
         )
         self.keep = self.addButton("&Keep training", QMessageBox.ButtonRole.AcceptRole)
-        stop = "&Stop" if scripts == len(runs) else "&Stop and save"
-        self.stop = self.addButton(stop, QMessageBox.ButtonRole.DestructiveRole)
+        self.stop = self.addButton("&Stop and save", QMessageBox.ButtonRole.DestructiveRole)
         self.cancel = self.addButton(QMessageBox.StandardButton.Cancel)
         self.cancel.setIcon(QIcon())  # some styles put a sign on this one alone
         self.setDefaultButton(self.keep)
@@ -48,11 +47,3 @@ class CloseQuestion(QMessageBox):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.keep.clicked.connect(self.keep_chosen)
         self.stop.clicked.connect(self.stop_chosen)
-
-    @staticmethod
-    def _stop_text(it: str, s: str, runs: int, scripts: int) -> str:
-        if scripts < runs:
-            text = f"Stop and save: {it} save{s} a checkpoint at the next step and stop{s}. You can resume later."
-            return f"{text} Scripts are asked to stop and decide what they save." if scripts else text
-        asked = "the scripts are asked to stop and decide what they save." if runs > 1 else ""
-        return f"Stop: {asked or 'the script is asked to stop and decides what it saves.'}"

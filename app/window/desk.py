@@ -77,9 +77,6 @@ class Grip(QWidget):
 class SheetFrame(QWidget):
     """The ground of the sheet, and its grip.
 
-    Attributes:
-        keeps_focus: Tab stays in the sheet, as over a page that is dimmed.
-
     Signals:
         escaped: Esc was pressed where nothing in the sheet has a use for it.
     """
@@ -88,7 +85,6 @@ class SheetFrame(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.keeps_focus = False
         self.setAutoFillBackground(True)
         self.grip = Grip(self)
         self.column = lay_column(self, margins=(1, 0, 0, 0))
@@ -104,21 +100,6 @@ class SheetFrame(QWidget):
             self.escaped.emit()
         else:
             super().keyPressEvent(event)
-
-    def focusNextPrevChild(self, forward: bool) -> bool:
-        """Keeps Tab within the sheet while nothing else is to be reached."""
-        if not self.keeps_focus:
-            return super().focusNextPrevChild(forward)
-        start = self.focusWidget() or self
-        widget = _next_in_chain(start, forward)
-        while widget is not None and widget is not start:
-            takes_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.focusProxy() is None
-            if takes_tab and widget.isVisible() and widget.isEnabled() and self.isAncestorOf(widget):
-                reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
-                widget.setFocus(reason)
-                return True
-            widget = _next_in_chain(widget, forward)
-        return False
 
 
 class Desk(QWidget):
@@ -186,7 +167,6 @@ class Desk(QWidget):
         self.shade.setGeometry(0, 0, width, height)
         self.frame.setGeometry(width - sheet, 0, sheet, height)
         self.shade.setVisible(self._is_open and not beside)
-        self.frame.keeps_focus = self._is_open and not beside
         self.frame.setVisible(self._is_open)
         if self._is_open:
             self.shade.raise_()
@@ -203,7 +183,3 @@ class Desk(QWidget):
     def _on_dragged(self, x: int) -> None:
         self.sheet_width = max(LEAST_SHEET, self.mapTo(self.window(), self.rect().topRight()).x() + 1 - x)
         self._arrange()
-
-
-def _next_in_chain(widget: QWidget, forward: bool) -> QWidget | None:
-    return widget.nextInFocusChain() if forward else widget.previousInFocusChain()

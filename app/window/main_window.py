@@ -72,7 +72,6 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._settings = settings
         self._live: list[str] = []
-        self._live_scripts = 0
         self._may_close = False
         self.actions_ = Actions(self)
         self.runs = RunsPanel(runs, self.actions_.resume_file)
@@ -246,10 +245,6 @@ class MainWindow(QMainWindow):
         if self._plots is not None:
             self._plots.show_samples(samples)
 
-    def show_waits(self, texts: Mapping[str, str]) -> None:
-        if self._plots is not None:
-            self._plots.show_waits(texts)
-
     # --- what has happened -------------------------------------------------------------------------------
 
     def show_run(self, run_dir: Path | None) -> None:
@@ -291,9 +286,9 @@ class MainWindow(QMainWindow):
         self.header.show_notes(notes)
         self.tabs.config.show_notes(notes)
 
-    def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
-        """Takes the runs that are going, `scripts` of them the user's own: closing the window asks about them."""
-        self._live, self._live_scripts = list(names), scripts
+    def set_live(self, names: Sequence[str]) -> None:
+        """Takes the runs that are going: closing the window asks about them."""
+        self._live = list(names)
 
     # --- intents -----------------------------------------------------------------------------------------
 
@@ -343,7 +338,7 @@ class MainWindow(QMainWindow):
         event.ignore()
         if self.findChild(CloseQuestion) is not None:
             return
-        question = CloseQuestion(self._live, self._live_scripts, self)
+        question = CloseQuestion(self._live, self)
         question.keep_chosen.connect(self.close_now)
         question.stop_chosen.connect(self.stop_and_close_requested)
         question.open()

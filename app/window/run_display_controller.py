@@ -93,7 +93,6 @@ class RunDisplayController(QObject):
         self._runs.listed.connect(self._on_listed)
         window.runs.run_chosen.connect(showing.show)
         window.runs.settings_wanted.connect(self._runs.want_settings)
-        self._runs.settings_read.connect(window.runs.filter_line.show_settings_read)
         window.actions_.replay.triggered.connect(showing.show_again)
         showing.shown.connect(self._on_shown)
         showing.failed.connect(window.runs.notice.show_error)
@@ -108,8 +107,6 @@ class RunDisplayController(QObject):
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
         data.reset.connect(window.tabs.log.clear_events)
-        data.reset.connect(window.tabs.ledger.clear_events)
-        data.changed.connect(self._on_events)
         data.failed.connect(window.notice.show_error)
         self._table.devices_changed.connect(self._show_names)
         self._table.sampled.connect(window.show_device_samples)
@@ -185,7 +182,6 @@ class RunDisplayController(QObject):
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
         self._show_in_list(state)
         self._window.show_notes(self._notes.of(series))
-        self._window.show_waits(self._notes.waits(self._names))
         self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
@@ -269,15 +265,13 @@ class RunDisplayController(QObject):
             self._show_figures()
         else:
             self._show_figures_soon()
-        if change is not None and not change.events:
-            return
+        if change is not None:
+            if not change.events:
+                return
+            self._window.tabs.log.add_events(change.events)
         self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)
-
-    def _on_events(self, change: ChangeSet) -> None:
-        for view in (self._window.tabs.log, self._window.tabs.ledger):
-            view.add_events(change.events)
 
     def _show_names(self, *_: object) -> None:
         state = self._data.state
@@ -322,6 +316,4 @@ class RunDisplayController(QObject):
         self._window.actions_.new_run.setChecked(True)
 
     def _show_live(self) -> None:
-        live = self.live_runs()
-        scripts = [state for state in live.values() if state.recipe == USER_SCRIPT]
-        self._window.set_live([self.name_of(run_dir) for run_dir in live], len(scripts))
+        self._window.set_live([self.name_of(run_dir) for run_dir in self.live_runs()])

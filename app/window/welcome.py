@@ -12,7 +12,7 @@ from app.style.icons import icon
 from app.widgets.build import bold_label, lay_column, lay_row, muted_label, named
 from app.widgets.buttons import ActionButton, OutlinedButton, PrimaryButton
 from app.widgets.card import Card
-from app.window.welcome_text import NOTHING_DOWNLOADED, UnusedGpus, demo_text
+from app.window.welcome_text import NOTHING_DOWNLOADED, UnusedGpus
 
 WIDTH: Final = 760
 SIGN: Final = 24
@@ -70,7 +70,12 @@ class Welcome(QScrollArea):
         self.older_torch = WelcomeCard("model", "PyTorch is from an earlier Rankdeck", "", self.set_up_another)
         self.older_torch.hide()
         self.cards = [
-            WelcomeCard("start", "Watch a small GPT learn", demo_text(()), self.demo),
+            WelcomeCard(
+                "start",
+                "Watch a small GPT learn",
+                "On Python's own library of source code, about two minutes.",
+                self.demo,
+            ),
             WelcomeCard(
                 "model",
                 "Fine-tune a language model",
@@ -135,9 +140,6 @@ class Welcome(QScrollArea):
 
     def show_found(self, text: str) -> None:
         self.found.setText(text)
-
-    def show_demo(self, text: str) -> None:
-        self.cards[0].text.setText(text)
 
     def show_machine(self, text: str) -> None:
         self.machine.setText(text)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.threads.background import Operation, OperationRunner
-from app.window.welcome_text import Machine, demo_text, machine_text, unused_gpus, use_text
+from app.window.welcome_text import machine_text, unused_gpus, use_text
 
 if TYPE_CHECKING:
     from app.devices.device_table import DeviceTable
     from app.run.launch_controller import LaunchController
     from app.runs.run_list import RunList
     from app.window.main_window import MainWindow
-    from core.errors import RankdeckError
     from core.machine.devices import DeviceSample
     from core.machine.platform import Platform
     from core.run_folder.store import RunEntry
@@ -57,7 +56,7 @@ class WelcomeController(QObject):
         runs.listed.connect(self._on_runs_listed)
         table.devices_changed.connect(self._show_machine)
         table.sampled.connect(self._on_sampled)
-        window.new_run_made.connect(lambda: window.new_run.devices.selection_changed.connect(self._show_demo))
+        window.new_run_made.connect(lambda: window.new_run.devices.selection_changed.connect(self._show_use))
 
     def open(self) -> None:
         place = self._runs_dir
@@ -84,13 +83,9 @@ class WelcomeController(QObject):
     def _show_machine(self) -> None:
         if self._platform is not None:
             place = self._runs_dir.drive or str(self._runs_dir)
-            machine = Machine(self._platform.torch_version, self._platform.gpu_build, self._free_bytes, place)
-            self._window.welcome.show_machine(machine_text(machine, self._table.devices))
+            text = machine_text(self._platform, self._free_bytes, place, self._table.devices)
+            self._window.welcome.show_machine(text)
             self._window.welcome.show_torch_missing(self._platform.torch_version is None)
-        self._show_demo()
-
-    def _show_demo(self) -> None:
-        self._window.welcome.show_demo(demo_text(self._window.new_run.devices.selected()))
         self._show_use()
 
     def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
@@ -122,11 +117,8 @@ class WelcomeController(QObject):
             self._launching.start(checked.run)
         else:
             self._open_sheet(recipe.name, "")
-            self._show_problem(next(iter(checked.problems.values()), None))
-
-    def _show_problem(self, error: RankdeckError | None) -> None:
-        if error is not None:
-            self._window.new_run.notice.show_error(error)
+            for error in [*checked.problems.values()][:1]:
+                self._window.new_run.notice.show_error(error)
 
     def _on_script_requested(self) -> None:
         from core.recipes.user_script import RECIPE

@@ -14,27 +14,11 @@ from core.machine.torch_builds import CUDA_13_DRIVER
 
 if TYPE_CHECKING:
     from core.machine.devices import Device, DeviceSample
+    from core.machine.platform import Platform
 
 # Of the first CUDA 12, which each of PyTorch's CUDA 12 builds runs on.
 OLDEST_DRIVER = 525
 NOTHING_DOWNLOADED = "Nothing is downloaded until you ask for it."
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Facts about this machine that need no look at a device.
-
-    Attributes:
-        torch_version: Of the installed PyTorch; None: there is none.
-        gpu_build: What GPUs it was built for, as `Platform.gpu_build` says.
-        free_bytes: Room on the disk of the runs' folder; None: not known.
-        place: What that disk is called: "D:", or the folder.
-    """
-
-    torch_version: str | None
-    gpu_build: str | None
-    free_bytes: int | None
-    place: str
 
 
 def use_text(devices: Sequence[Device], samples: Sequence[DeviceSample]) -> str:
@@ -109,24 +93,16 @@ def unused_gpus(
     return UnusedGpus(f"{count} not {'usable' if uses_gpu else 'used'}: {why}", text, True)
 
 
-def demo_text(devices: Sequence[Device]) -> str:
-    """ "On Python's own library of source code, CPU 0 and CPU 1, about two minutes."."""
-    where = ""
-    if devices:
-        where = f"{len(devices)} devices, " if len(devices) > 2 else f"{listed([device_label(d) for d in devices])}, "
-    return f"On Python's own library of source code, {where}about two minutes."
-
-
-def machine_text(machine: Machine, devices: Sequence[Device]) -> str:
-    """ "PyTorch 2.13.0 with CUDA 13.0 · 2 GPUs · 412 GB free on D:"."""
+def machine_text(platform: Platform, free_bytes: int | None, place: str, devices: Sequence[Device]) -> str:
+    """ "PyTorch 2.13.0 with CUDA 13.0 · 2 GPUs · 412 GB free on D:"; `place` is the disk of the runs' folder."""
     torch = "PyTorch is not installed"
-    if machine.torch_version is not None:
-        version = machine.torch_version.partition("+")[0]
-        build = f"CUDA {machine.gpu_build}".replace("CUDA rocm", "ROCm ")
-        torch = f"PyTorch {version} {f'with {build}' if machine.gpu_build else 'for CPUs'}"
+    if platform.torch_version is not None:
+        version = platform.torch_version.partition("+")[0]
+        build = f"CUDA {platform.gpu_build}".replace("CUDA rocm", "ROCm ")
+        torch = f"PyTorch {version} {f'with {build}' if platform.gpu_build else 'for CPUs'}"
     gpus = sum(device.kind != "cpu" for device in devices)
     found = "no GPU" if not gpus else f"{gpus} GPU{'' if gpus == 1 else 's'}"
-    free = f"{byte_size(machine.free_bytes)} free on {machine.place}" if machine.free_bytes is not None else ""
+    free = f"{byte_size(free_bytes)} free on {place}" if free_bytes is not None else ""
     return "This machine: " + " · ".join(part for part in (torch, found, free) if part)
 
 

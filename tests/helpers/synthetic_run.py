@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import RunSeries
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.metrics import columns
@@ -43,6 +45,19 @@ def make_run(folder: Path, **state: Any) -> RunStore:
     values: dict[str, Any] = {"state": "finished", "created": START_S, "devices": UUIDS, "recipe": "minigpt"}
     store.write_state(RunState(run_id=folder.name, name=folder.name).replace(**(values | state)))
     return store
+
+
+def write_events(store: RunStore, lines: Iterable[Mapping[str, Any]]) -> RunStore:
+    """The run with these lines alone as its metrics."""
+    store.metrics.write_bytes(b"".join(json.dumps({"attempt": 1, **line}).encode() + b"\n" for line in lines))
+    return store
+
+
+def series_of(*lines: Mapping[str, Any]) -> RunSeries:
+    """The series of a run that reported these lines."""
+    run = RunSeries()
+    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
+    return run
 
 
 def make_many_runs(runs_dir: Path, count: int) -> None:

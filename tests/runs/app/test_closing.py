@@ -39,7 +39,8 @@ def test_stop_and_commit(make_run: MakeRun, open_window: OpenWindow, qtbot: QtBo
     rankdeck = open_window()
     question = asked(rankdeck, qtbot)
     assert rankdeck.display.name_of(run.run_dir) in question.text() and run.run_dir.name not in question.text()
-    assert "saves a checkpoint at the next step" in question.informativeText()
+    for text in ("saves a checkpoint at the next step", "Scripts are asked to stop"):
+        assert text in question.informativeText()
     qtbot.mouseClick(question.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not rankdeck.window.isVisible(), timeout=TRAIN_MS)
     state = run.end()

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.compare.compare_page import ComparePage
 from app.main import Rankdeck
+from core.processes import identity
 from core.run_folder.notes import RunNotes, write_notes
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
@@ -41,7 +42,7 @@ def test_chosen_runs_are_compared_and_closed_again(open_window: OpenWindow, runs
     page = rankdeck.comparing.page
     assert page is not None and page.isVisible()
     qtbot.waitUntil(lambda: len(page.runs) == 2, timeout=SOON_MS)
-    assert sorted(page.table.model.comparison.labels) == ["first", "second"]
+    assert sorted(page.table.comparison.labels) == ["first", "second"]
     qtbot.waitUntil(lambda: all(chart.layers for chart in page.charts()[:2]), timeout=SOON_MS)
     assert page.notes.text() == "" and window.notice.title == ""
     assert window.pages.currentWidget() is page
@@ -54,7 +55,7 @@ def test_chosen_runs_are_compared_and_closed_again(open_window: OpenWindow, runs
 def test_a_running_one_is_followed(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
     live = write_lines(runs_dir / "live", Shape(steps=40))
     done = write_lines(runs_dir / "done", Shape(steps=20))
-    live.write_state(live.stored_state().replace(state="training", loss=1.0))
+    live.write_state(live.stored_state().replace(state="training", loss=1.0, host=identity.own()))
     rankdeck = open_window()
     page = opened(rankdeck, [live.dir, done.dir], qtbot)
     assert page.runs[0].series.rank(0).rows == 40
@@ -62,7 +63,6 @@ def test_a_running_one_is_followed(open_window: OpenWindow, runs_dir: Path, qtbo
         line = {"event": "step", "ts": 1.9e9, "rank": 0, "attempt": 1, "step": 41, "loss": 0.5}
         file.write(json.dumps(line).encode() + b"\n")
     write_notes(live.dir, RunNotes(name="renamed"))
-    page.refresh.click()
     qtbot.waitUntil(lambda: page.runs[0].series.rank(0).rows == 41, timeout=SOON_MS)
     assert page.runs[0].label == "renamed"
     assert page.time_axis.extent == (1.0, 41.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from core.export import KINDS
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
+from tests.helpers.synthetic_run import write_events
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -21,9 +21,7 @@ SOON_MS = 10_000
 def store(tmp_path: Path, runs_dir: Path) -> RunStore:
     (tmp_path / "text.txt").write_bytes(TEXT)
     store = make_run(tmp_path, runs_dir=runs_dir)
-    lines = [{"ts": 1.0, "attempt": 1, "event": "step", "rank": 0, "step": n, "loss": 2.0} for n in (1, 2)]
-    store.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8", newline="\n")
-    return store
+    return write_events(store, ({"ts": 1.0, "event": "step", "rank": 0, "step": n, "loss": 2.0} for n in (1, 2)))
 
 
 def test_the_shown_run_is_exported(open_window: OpenWindow, store: RunStore, qtbot: QtBot) -> None:

@@ -180,24 +180,6 @@ def test_a_finished_run_says_what_it_made_and_offers_more(
     assert QGuiApplication.clipboard().text() == str(store.model) and window.notice.title == "Path copied"
 
 
-def test_a_notice_lies_over_the_page_and_moves_nothing(open_window: OpenWindow, qtbot: QtBot) -> None:
-    window = open_window().window
-    qtbot.waitUntil(window.runs.isHidden)  # there are none yet
-    QApplication.processEvents()
-    before = window.welcome.geometry()
-    window.notice.say("info", "Path copied", "somewhere " * 40)
-    QApplication.processEvents()
-    assert window.welcome.geometry() == before and window.notice.isVisible()
-    assert window.pages.rect().contains(window.notice.geometry())
-    window.resize(900, 560)
-    QApplication.processEvents()
-    assert window.pages.rect().contains(window.notice.geometry())
-    window.notice.say_briefly("Path copied", "/runs/a")
-    assert window.notice.isVisible() and window.notice._end.isActive()
-    window.notice.say("error", "The disk is full", "")
-    assert not window.notice._end.isActive(), "an error stays until it is read"
-
-
 def test_figures_show_within_a_blink_and_no_more_often(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     store = write_lines(runs_dir / "past", Shape(steps=300), created=time.time())
     rankdeck = opened(open_window, qtbot, store.dir)

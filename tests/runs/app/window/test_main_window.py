@@ -29,7 +29,6 @@ from app.runs.runs_panel import INVITATION
 from app.settings import settings_in
 from app.shown_run.rank_log import LogChoice
 from app.threads.bridge import Worker
-from app.window.close_question import CloseQuestion
 from core.processes import identity
 from core.run_folder.state import RunState
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
@@ -158,18 +157,6 @@ def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
     assert [action.shortcut().toString() for action in more] == ["Ctrl+Shift+R", "Ctrl+K", "F2", "Ctrl+,"]
 
 
-def test_space_toggles_a_device(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
-    picker = rankdeck.window.new_run.devices
-    device = picker.selected()[0]
-    before = len(picker.selected())
-    box = picker.row(device.uuid).box
-    qtbot.keyClick(box, Qt.Key.Key_Space)
-    assert len(picker.selected()) == before - 1
-    qtbot.keyClick(box, Qt.Key.Key_Space)
-    assert len(picker.selected()) == before
-
-
 def test_everything_that_takes_the_keyboard_has_a_name(open_window: OpenWindow) -> None:
     window = open_window().window
     kinds = (QAbstractButton, QLineEdit, QComboBox, QSlider)
@@ -263,27 +250,6 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_tabs(
     qtbot.waitUntil(lambda: log.source.count() == 4)
     outcome.show_log.click()
     assert rankdeck.window.tabs.currentWidget() is log and log.source.currentData().rank == 1
-
-
-@pytest.mark.parametrize(
-    ("scripts", "button", "text"),
-    [
-        (0, "&Stop and save", "they save a checkpoint at the next step and stop. You can resume later."),
-        (1, "&Stop and save", "Scripts are asked to stop and decide what they save."),
-        (2, "&Stop", "Stop: the scripts are asked to stop and decide what they save."),
-    ],
-)
-def test_closing_says_what_a_stop_does_to_scripts(
-    open_window: OpenWindow, qtbot: QtBot, scripts: int, button: str, text: str
-) -> None:
-    window = open_window().window
-    window.set_live(["a", "b"], scripts)
-    window.close()
-    (question,) = window.findChildren(CloseQuestion)
-    assert question.stop.text() == button and question.informativeText().endswith(text)
-    window.set_live([])
-    question.cancel.click()
-    qtbot.waitUntil(lambda: not window.findChildren(CloseQuestion))
 
 
 def test_a_live_run_is_found_when_the_window_opens(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:

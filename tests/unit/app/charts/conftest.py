@@ -60,7 +60,7 @@ def panel(qtbot: QtBot, _panel_of_file: PlotsPanel) -> PlotsPanel:
         frame.chart.setAccessibleDescription(KEYS)
     if (focused := made.focusWidget()) is not None:
         focused.clearFocus()
-    made.cards.forget_arrangement()
+    made.cards.show_usual()
     made.cards.grid.verticalScrollBar().setValue(0)
     made.smoothing.set_strength(FIRST_SMOOTHING)
     made.log_box.setChecked(False)
@@ -68,7 +68,7 @@ def panel(qtbot: QtBot, _panel_of_file: PlotsPanel) -> PlotsPanel:
     made.mean_box.setChecked(False)
     made.set_axis("step")
     made.time_axis.set_cursor(None)
-    made.fit()
+    made.cards.fit()
     settle(qtbot, made)
     return made
 

@@ -12,9 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.charts.plots_panel import PlotsPanel
 from app.run_data.metrics_batch import MetricsBatch
-from core.run_folder.store import RunStore
 from tests.helpers.event_counts import EventCounts
-from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
+from tests.helpers.synthetic_run import START_S, Shape, make_run, write_events, write_lines
 from tests.unit.app.charts.conftest import Make, settle
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
@@ -43,19 +42,13 @@ def test_marks_stand_at_their_time_on_the_time_axis(make_panel: Make, tmp_path: 
     assert marks.place(marks.marks[0]) == 100
 
 
-def lines_of(tmp_path: Path, lines: list[dict[str, object]]) -> RunStore:
-    store = make_run(tmp_path / "made")
-    store.metrics.write_bytes(b"".join(json.dumps({"attempt": 1} | line).encode() + b"\n" for line in lines))
-    return store
-
-
 def step(rank: int, number: int, **values: object) -> dict[str, object]:
     return {"ts": START_S + number, "event": "step", "rank": rank, "step": number} | values
 
 
 def test_a_metric_without_a_value_has_no_card_until_it_has_one(tmp_path: Path, make_panel: Make, qtbot: QtBot) -> None:
     lines = [step(0, number, loss=1.0, grad_norm=None, score=None) for number in range(1, 600)]
-    store = lines_of(tmp_path, lines)
+    store = write_events(make_run(tmp_path / "made"), lines)
     panel = make_panel(store)
     assert panel.cards.shown == ["loss"]
     with store.metrics.open("ab") as file:
@@ -64,7 +57,7 @@ def test_a_metric_without_a_value_has_no_card_until_it_has_one(tmp_path: Path, m
 
 
 def test_a_chart_says_that_not_all_devices_are_drawn(tmp_path: Path, make_panel: Make) -> None:
-    panel = make_panel(lines_of(tmp_path, [step(rank, 1, loss=1.0) for rank in range(100)]))
+    panel = make_panel(write_events(make_run(tmp_path / "made"), (step(rank, 1, loss=1.0) for rank in range(100))))
     assert panel.loss.unit.text() == "25 of 100 devices"
 
 
@@ -73,6 +66,7 @@ def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(panel: PlotsPane
     before = chart.height()
     qtbot.keyClick(chart, Qt.Key.Key_Return)
     assert panel.loss.enlarge.isChecked() and chart.height() > before
+    assert not panel.cards.frame("throughput").isVisible()
     qtbot.keyClick(chart, Qt.Key.Key_Right)
     qtbot.keyClick(chart, Qt.Key.Key_Escape)
     assert panel.time_axis.cursor is None and panel.loss.enlarge.isChecked(), "first the crosshair goes"

@@ -1,8 +1,7 @@
-"""Cards as a person arranges them: menus, scrolling, and what is remembered."""
+"""Cards as a person wants them: menus, scrolling, and what is remembered."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from app.charts.chart_menu import make_menu
 from app.charts.plots_panel import PlotsPanel
 from app.settings import settings_in
 from core.run_folder.store import RunStore
-from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
+from tests.helpers.synthetic_run import START_S, Shape, make_run, write_events, write_lines
 from tests.unit.app.charts.conftest import Make, shown
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
@@ -28,30 +27,26 @@ def run(tmp_path: Path) -> RunStore:
     return write_lines(tmp_path / "run", Shape(steps=100))
 
 
-def write_steps(store: RunStore, steps: int, **values: float) -> RunStore:
-    lines = [{"ts": START_S + n, "event": "step", "rank": 0, "attempt": 1, "step": n} | values for n in range(steps)]
-    store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    return store
-
-
 def action(menu: QMenu, text: str) -> QAction:
     return next(action for action in menu.actions() if action.text().replace("&", "") == text)
 
 
 def choose(panel: PlotsPanel, key: str, text: str) -> None:
     frame = panel.cards.frame(key)
-    menu = make_menu(frame.chart, frame.title.text(), frame, frame.step_chosen.emit)
+    menu = make_menu(frame.chart, frame.title.text(), frame, frame.hide_chosen.emit)
     action(menu, text).trigger()
     menu.deleteLater()
+
+
+def scroll_to(panel: PlotsPanel, key: str) -> None:
+    panel.cards.grid.verticalScrollBar().setValue(dict(panel.cards.grid._placed())[key].y)
 
 
 def test_a_card_is_hidden_by_its_menu_and_shown_again(make_panel: Make, run: RunStore) -> None:
     panel = make_panel(run)
     choose(panel, "throughput", "Hide this card")
-    assert (
-        panel.cards.shown == ["loss", "step_time", "lr", *DEVICE_CARDS]
-        and not panel.cards.frame("throughput").isVisible()
-    )
+    assert panel.cards.shown == ["loss", "step_time", "lr", *DEVICE_CARDS]
+    assert not panel.cards.frame("throughput").isVisible()
     menu = panel.cards_button.fill()
     entry = action(menu, "Throughput")
     assert not entry.isChecked()
@@ -59,28 +54,17 @@ def test_a_card_is_hidden_by_its_menu_and_shown_again(make_panel: Make, run: Run
     assert panel.cards.shown == USUAL and panel.cards.frame("throughput").isVisible()
     action(panel.cards_button.fill(), "Temperature").trigger()
     assert panel.cards.shown == [*USUAL, "device/temperature"], "chosen where it is wanted"
-    action(panel.cards_button.fill(), "Show all in the usual order").trigger()
+    action(panel.cards_button.fill(), "Show the usual cards").trigger()
     assert panel.cards.shown == USUAL
 
 
-def test_a_card_is_moved_by_its_menu(panel: PlotsPanel) -> None:
-    choose(panel, "step_time", "Move left")
-    assert panel.cards.shown == ["loss", "step_time", "throughput", "lr", *DEVICE_CARDS]
-    assert panel.cards.frame("step_time").x() > panel.loss.x() and panel.cards.frame("step_time").y() == panel.loss.y()
-    choose(panel, "loss", "Move left")
-    assert panel.cards.shown[0] == "loss"
-    choose(panel, "loss", "Move right")
-    assert panel.cards.shown[:2] == ["step_time", "loss"]
-
-
-def test_an_arrangement_belongs_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
+def test_hidden_cards_belong_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
     settings = settings_in(tmp_path / "settings.ini")
     other = write_lines(tmp_path / "other", Shape(steps=20), recipe="ppo")
-    for expected in (USUAL, ["throughput", "loss", "step_time", *DEVICE_CARDS]):
+    for expected in (USUAL, ["loss", "throughput", "step_time", *DEVICE_CARDS]):
         panel = shown(run, settings)
         qtbot.addWidget(panel)
         assert panel.cards.shown == expected
-        panel.cards.move("throughput", "loss")
         panel.cards.set_hidden("lr", True)
         panel._data.open(other.dir)
         qtbot.waitUntil(lambda panel=panel: panel.cards.shown == USUAL)
@@ -90,7 +74,9 @@ def test_an_arrangement_belongs_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: R
 def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     tmp_path: Path, make_panel: Make, qtbot: QtBot
 ) -> None:
-    store = write_steps(make_run(tmp_path / "run"), 30, **{f"m{number:03}": float(number) for number in range(200)})
+    values = {f"m{number:03}": float(number) for number in range(200)}
+    lines = ({"ts": START_S + n, "event": "step", "rank": 0, "step": n} | values for n in range(30))
+    store = write_events(make_run(tmp_path / "run"), lines)
     panel = make_panel(store)
     assert len(panel.cards.shown) == 200 and len(panel.cards.frames) < 20
     assert "m150" not in panel.cards.frames
@@ -100,7 +86,7 @@ def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     panel.time_axis.zoom(0.5)
     QApplication.processEvents()
     assert drawn == [], "not in sight"
-    panel.cards.scroll_to("m150")
+    scroll_to(panel, "m150")
     QApplication.processEvents()
     frame = panel.cards.frames["m150"]
     assert frame.isVisible() and not frame.visibleRegion().isEmpty()
@@ -108,7 +94,7 @@ def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     first = panel.cards.frames["m000"]
     assert not first.isVisible()
     assert first.chart.view_box not in panel.time_axis._views, "it is not told of each move"
-    panel.cards.scroll_to("m000")
+    scroll_to(panel, "m000")
     assert first.chart.view_box.viewRange()[0] == [panel.time_axis.low, panel.time_axis.high]
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
-from pytestqt.qtbot import QtBot
 
 from app.charts.chart_menu import make_menu
 from app.charts.plots_panel import PlotsPanel
@@ -41,11 +39,3 @@ def test_the_menu_saves_copies_and_scales(panel: PlotsPanel, tmp_path: Path, mon
     actions["Logarithmic axis"].trigger()
     assert chart.scale is not None and chart.scale.log and panel.log_box.isChecked()
     menu.deleteLater()
-
-
-def test_a_card_can_have_all_the_room(panel: PlotsPanel, qtbot: QtBot) -> None:
-    qtbot.mouseClick(panel.cards.frame("throughput").enlarge, Qt.MouseButton.LeftButton)
-    assert panel.cards.frame("throughput").isVisible()
-    assert not panel.loss.isVisible()
-    qtbot.mouseClick(panel.cards.frame("throughput").enlarge, Qt.MouseButton.LeftButton)
-    assert all(frame.isVisible() for frame in panel.frames())

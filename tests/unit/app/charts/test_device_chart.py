@@ -31,6 +31,7 @@ from app.style.fonts import tabular
 from app.style.palette import rank_colour
 from core.machine.devices import POWER_CAP, DeviceSample
 from core.machine.devices.names import RankNames
+from tests.helpers.synthetic_run import series_of
 
 WHOLE = View("step", 1, 100)
 FIGURES = {
@@ -49,7 +50,7 @@ def run_of(*uuids: str, **more: float) -> RunSeries:
         for uuid in uuids:
             figures = FIGURES | {"utilization_percent": 50 + second % 10} | more
             lines.append({"ts": float(second), "event": "device", "rank": -1, "uuid": uuid} | figures)
-    return add(RunSeries(), *lines)
+    return series_of(*lines)
 
 
 def add(run: RunSeries, *lines: dict[str, object]) -> RunSeries:
@@ -140,24 +141,23 @@ def test_windows_says_what_spilled_out_of_a_card() -> None:
 
 
 def test_a_machine_without_devices_is_drawn_itself() -> None:
-    run = add(RunSeries(), {"ts": 1, "event": "device", "rank": -1, "uuid": "host", "cpu_percent": 20})
+    run = series_of({"ts": 1, "event": "device", "rank": -1, "uuid": "host", "cpu_percent": 20})
     source = chart(UTILISATION, run)
     assert texts(source, View("ts", 0, 1)) == ["machine 20 %"] and source.note() == "whole machine"
     assert [card.title for card in device_cards({"ts", "cpu_percent"})] == ["Utilisation"]
     assert chart(POWER, run).layers(View("ts", 0, 1), 100, QPalette()) == []
 
 
-def test_a_device_that_is_held_down_or_waits_says_so() -> None:
+def test_a_device_that_is_held_down_says_so() -> None:
     warnings, devices = DeviceWarnings(), ("GPU-0", "GPU-1")
-    warnings.take_waits({"GPU-0": "Waits 38 % of each step for GPU 1."})
     warnings.take_samples([DeviceSample(uuid, 1.0, throttle_reasons=(POWER_CAP,)) for uuid in devices])
-    assert warnings.text(devices, {}) == "GPU-0: waits 38 % of each step for GPU 1."
+    assert warnings.text(devices, {}) == "", "a power cap is a choice"
     warnings.take_samples([DeviceSample("GPU-0", 1.0, throttle_reasons=(HOT, POWER_CAP))])
     for second in range(10):
         assert warnings.text(devices, {}) == f"GPU-0: {HOT}."
         warnings.take_samples([DeviceSample("GPU-0", 2.0 + second)])
     warnings.take_samples([DeviceSample("GPU-0", 20.0)])
-    assert warnings.text(devices, {}) == "GPU-0: waits 38 % of each step for GPU 1."
-    warnings.take_waits(dict.fromkeys("abcde", "Waits for f."))
+    assert warnings.text(devices, {}) == ""
+    warnings.take_samples([DeviceSample(uuid, 21.0, throttle_reasons=(HOT,)) for uuid in "abcde"])
     assert warnings.text("abcdef", {}).splitlines()[2:] == ["3 more devices have a warning."]
     assert warnings.text((), {}) == "", "a run that is over"

@@ -18,6 +18,7 @@ from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
+from tests.helpers.synthetic_run import series_of
 
 WHOLE = View("step", 1, 100)
 NAMES = RankNames(("cpu:0", "cpu:1"))
@@ -30,9 +31,7 @@ def run_with(evals: list[dict[str, float]]) -> RunSeries:
         for rank in range(2)
     ]
     lines += [{"ts": 1000.1 + line["step"], "event": "eval", "attempt": 1} | line for line in evals]
-    run = RunSeries()
-    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
-    return run
+    return series_of(*lines)
 
 
 def points_in(source: RunChart, view: View = WHOLE) -> list[Points]:

@@ -21,6 +21,7 @@ from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.style.palette import rank_colour
 from core.formatting import short_duration
+from tests.helpers.synthetic_run import series_of
 
 WHOLE = View("step", 1, 100)
 
@@ -32,10 +33,8 @@ def run_of(**columns: Any) -> RunSeries:
         for rank in range(2):
             line = {"ts": 1000.0 + step + rank / 10, "event": "step", "rank": rank, "attempt": 1, "step": step}
             values = {name: make(rank, step) if callable(make) else make for name, make in columns.items()}
-            lines.append(json.dumps(line | values).encode())
-    run = RunSeries()
-    run.apply(parse_lines(lines))
-    return run
+            lines.append(line | values)
+    return series_of(*lines)
 
 
 def one(column: str) -> Card:
@@ -141,14 +140,11 @@ def test_waiting_that_is_not_known_is_a_dash() -> None:
 def test_the_mean_by_time_leaves_out_steps_that_have_none() -> None:
     """The longest rank is the clock, and it began later here than the other one."""
     lines = [
-        json.dumps(
-            {"ts": 1000.0 + step, "event": "step", "rank": rank, "attempt": 1, "step": step, "loss": float(step)}
-        ).encode()
+        {"ts": 1000.0 + step, "event": "step", "rank": rank, "attempt": 1, "step": step, "loss": float(step)}
         for rank, steps in ((0, range(20, 101)), (1, range(1, 41)))
         for step in steps
     ]
-    run = RunSeries()
-    run.apply(parse_lines(lines))
+    run = series_of(*lines)
     layers = RunChart(LOSS_CARD, lambda: run, CurveOptions(mean=True)).layers(View("ts", 1001, 1100), 500, QPalette())
     assert [type(layer) for layer in layers] == [Strokes, Line]
     for layer in layers:

@@ -17,6 +17,7 @@ from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.style.palette import rank_colour
+from tests.helpers.synthetic_run import series_of
 
 pytestmark = pytest.mark.windows
 WHOLE = View("step", 1, 20)
@@ -31,9 +32,7 @@ def run_of(ranks: int, steps: int, loss: float, name: str = "loss", start: float
         for rank in range(ranks)
     ]
     lines.append({"ts": start + steps + 1, "event": "eval", "rank": 0, "step": steps, "val_loss": loss})
-    run = RunSeries()
-    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
-    return run
+    return series_of(*lines)
 
 
 RUNS = [OverlaidRun("one", run_of(1, 10, 1.0)), OverlaidRun("two", run_of(2, 20, 4.0, start=START + 5000))]

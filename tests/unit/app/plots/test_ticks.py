@@ -8,17 +8,13 @@ from itertools import pairwise
 
 import pytest
 from PySide6.QtGui import QFont, QFontMetricsF
-from PySide6.QtWidgets import QApplication
 
 from app.plots.axes import TimeTicks, ValueAxis
 from app.plots.ticks import clock, labels, log_values, multiples, short, spacing_of_time
 from app.plots.time_axis import TimeAxis
 from app.run_data.series import XAxis
 
-
-@pytest.fixture(autouse=True)
-def application(qapp: QApplication) -> QApplication:
-    return qapp
+pytestmark = pytest.mark.usefixtures("qapp")
 
 
 def values_axis(low: float, high: float, *, log: bool = False, unit: str = "") -> ValueAxis:

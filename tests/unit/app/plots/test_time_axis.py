@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.plots.axes import TimeTicks
@@ -18,10 +17,7 @@ from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from tests.unit.app.run_data.test_run_series import steps
 
-
-@pytest.fixture(autouse=True)
-def application(qapp: QApplication) -> QApplication:
-    return qapp
+pytestmark = pytest.mark.usefixtures("qapp")
 
 
 def shown(axis: TimeAxis) -> tuple[float, float]:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from app.run.hero_figures import HeroFigure, ago, hero_figures, heroes_of
-from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from core.formatting import UNKNOWN
 from core.machine.devices.names import RankNames
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, Hero
 from core.run_folder.state import RunState
+from tests.helpers.synthetic_run import series_of
 
 GIB = 2**30
 LOSS = Hero("loss", "Loss", better="lower")
-
-
-def series_of(*lines: dict[str, Any]) -> RunSeries:
-    series = RunSeries()
-    series.apply(parse_lines([json.dumps(line).encode() for line in lines]))
-    return series
 
 
 def steps(name: str, values: list[float], rank: int = 0) -> list[dict[str, Any]]:
@@ -98,13 +91,8 @@ def test_ranks_that_evaluate_by_themselves_are_averaged_and_the_best_is_the_best
 
 def test_memory_is_that_of_the_fullest_device() -> None:
     samples = [
-        {
-            "event": "device",
-            "uuid": uuid,
-            "ts": float(n),
-            "memory_used_bytes": used * GIB,
-            "memory_total_bytes": of * GIB,
-        }
+        {"event": "device", "uuid": uuid, "ts": float(n)}
+        | {"memory_used_bytes": used * GIB, "memory_total_bytes": of * GIB}
         for n, (uuid, used, of) in enumerate([("GPU-1", 31, 48), ("GPU-2", 23, 24), ("GPU-2", 22, 24)])
     ]
     hero = Hero(MEMORY, "Memory")

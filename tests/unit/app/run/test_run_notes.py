@@ -9,7 +9,6 @@ import numpy as np
 from app.run.run_notes import RunNotes
 from app.run_data.metrics_batch import MetricsBatch, Rows
 from app.run_data.run_series import RunSeries
-from core.machine.devices.names import RankNames
 
 MODEL = {"event": "model", "parameters": 840_448, "trainable": 840_448, "trainable_bytes": 3_361_792}
 LAUNCH: dict[str, Any] = {"event": "launch", "notes": ["Weights: of rank 1."]}
@@ -46,14 +45,10 @@ def test_memory_as_it_was_predicted_and_measured() -> None:
 
 def test_which_device_the_others_wait_for_until_they_no_longer_do() -> None:
     run, facts = RunSeries(), RunNotes()
-    names = RankNames(("GPU-a", "GPU-b", "GPU-c"), {"GPU-a": "GPU 0 · H100", "GPU-b": "GPU 1", "GPU-c": "GPU 2"})
     text = "GPU 0 and GPU 2 wait 38 % of each step for GPU 1."
     late = {"event": "straggler", "ranks": [1], "waits": {"0": 0.4, "1": 0.0, "2": 0.36}, "text": text}
     run.apply(MetricsBatch([], [late]))
     assert facts.of(run) == (text,)
-    waits = {uuid: told.replace("\N{NO-BREAK SPACE}", " ") for uuid, told in facts.waits(names).items()}
-    assert waits == {"GPU-a": "Waits 40 % of each step for GPU 1.", "GPU-c": "Waits 36 % of each step for GPU 1."}
-    assert facts.waits(RankNames()) == {}, "their devices are not known yet"
     alert = {"event": "alert", "kind": "straggler", "title": "GPU 1 slows down the other devices"}
     assert facts.slowed == {}
     run.apply(MetricsBatch([], [alert, {"event": "alert", "kind": "hang"}]))
@@ -63,13 +58,10 @@ def test_which_device_the_others_wait_for_until_they_no_longer_do() -> None:
     run.apply(MetricsBatch([], [{"event": "alert_over", "kind": "hang"}]))
     facts.of(run)
     assert facts.pressing == alert
-    run.apply(MetricsBatch([], [{**late, "waits": ["?"]}]))
-    facts.of(run)
-    assert facts.waits(names) == {}, "what a damaged file says"
     run.apply(MetricsBatch([], [late, {"event": "straggler", "ranks": [], "text": "They no longer wait."}]))
-    assert facts.of(run) == () and facts.waits(names) == {} and facts.slowed == {}
+    assert facts.of(run) == () and facts.slowed == {}
     run.apply(MetricsBatch([], [late, {**LAUNCH, "notes": []}]))
-    assert facts.of(run) == () and facts.waits(names) == {}, "another attempt, of which nothing is known"
+    assert facts.of(run) == (), "another attempt, of which nothing is known"
 
 
 def test_what_presses_and_what_ends_the_run_is_of_the_newest_attempt() -> None:
@@ -123,11 +115,3 @@ def test_events_that_come_afterwards_and_another_run() -> None:
     run.add_events_before([MODEL])
     assert facts.of(run) == ("The model has 840,448 parameters.", "Gradients go over gloo.")
     assert facts.of(RunSeries()) == ()
-
-
-def test_fp16_says_its_scale() -> None:
-    run = RunSeries()
-    run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([1.0]), "loss_scale": np.array([65_536.0])})]))
-    assert RunNotes().of(run) == ("fp16 with a loss scale of 65,536; steps that overflow are skipped.",)
-    run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([2.0])})]))
-    assert RunNotes().of(run) == (), "it went on with another precision"

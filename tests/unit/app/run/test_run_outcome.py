@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from app.run.run_outcome import ModelFile, RunOutcome, run_outcome
-from app.run_data.metrics_batch import parse_lines
+from app.run.run_outcome import RunOutcome, run_outcome
 from app.run_data.run_series import RunSeries
 from core.recipes.catalog import get_recipe
 from core.recipes.heroes import Hero
 from core.run_folder.state import RunState
+from tests.helpers.synthetic_run import series_of
 
 ERROR = {"title": "CPU 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
 LOGGED = {**ERROR, "log": "logs/rank1.log"}
+BARE = {"title": "No", "cause": "line 6: NaN", "next_step": "Lower the learning rate"}
 OLD = {**ERROR, "title": "Rank 1: out of memory"}
 WHY = "DDP could not start, so the run continues on CPU 0 alone. It ended. See logs/rank1.log for details."
 TOLD = "It needed 3 GB. Halve the micro-batch."
@@ -30,6 +31,7 @@ AGAIN = f"{WHY} To try all devices again"
         ("failed", LOGGED, None, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
         ("failed", OLD, None, RunOutcome("error", OLD["title"], TOLD, "rank1.log")),
         ("failed", None, None, RunOutcome("error", "The run failed", "")),
+        ("failed", BARE, None, RunOutcome("error", "No", "line 6: NaN. Lower the learning rate.")),
         ("failed", LOGGED, WHY, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
         ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, has_log=False)),
         ("training", None, WHY, RunOutcome("warning", ALONE, f"{AGAIN}, stop the run and resume it.", "rank1.log")),
@@ -96,54 +98,36 @@ def test_independent_devices_are_not_one_device() -> None:
     assert said.text == "Why. To try the mode you chose again, stop the run and resume it."
 
 
-def series_of(*lines: str) -> RunSeries:
-    series = RunSeries()
-    series.apply(parse_lines([line.encode() for line in lines]))
-    return series
-
-
 def test_a_finished_run_says_how_long_it_took_and_what_was_best() -> None:
     series = series_of(
-        '{"event":"launch","ts":100.0}',
-        '{"event":"step","rank":0,"step":1,"ts":110.0,"loss":3.0}',
-        '{"event":"step","rank":0,"step":2,"ts":690.0,"loss":2.0}',
-        '{"event":"eval","step":1,"ts":120.0,"val_loss":1.82}',
-        '{"event":"eval","step":2,"ts":690.0,"val_loss":1.9}',
+        {"event": "launch", "ts": 100.0},
+        {"event": "step", "rank": 0, "step": 1, "ts": 110.0, "loss": 3.0},
+        {"event": "step", "rank": 0, "step": 2, "ts": 690.0, "loss": 2.0},
+        {"event": "eval", "step": 1, "ts": 120.0, "val_loss": 1.82},
+        {"event": "eval", "step": 2, "ts": 690.0, "val_loss": 1.9},
     )
     said = run_outcome(RunState("a", state="finished"), series)
     assert said is not None and said.title == "Finished in 9 m 50 s. Best validation loss 1.82 at step 1."
-    without = series_of('{"event":"step","rank":0,"step":2,"ts":690.0,"loss":2.0}')
+    without = series_of({"event": "step", "rank": 0, "step": 2, "ts": 690.0, "loss": 2.0})
     said = run_outcome(RunState("a", state="finished"), without)
     assert said is not None and said.title == "Finished in 0 s. Last loss 2.00."
-    ppo = series_of('{"event":"step","rank":0,"step":2,"ts":690.0,"loss":0.1,"episode_return":21.0}')
+    ppo = series_of({"event": "step", "rank": 0, "step": 2, "ts": 690.0, "loss": 0.1, "episode_return": 21.0})
     said = run_outcome(RunState("a", state="finished"), ppo, get_recipe("clstm_ppo").heroes)
     assert said is not None and said.title == "Finished in 0 s. Last return 21.0."
 
 
 def test_a_failure_says_the_step_of_its_checkpoint() -> None:
-    series = series_of('{"event":"commit","step":450,"checkpoint":3,"ts":1.0}')
+    series = series_of({"event": "commit", "step": 450, "checkpoint": 3, "ts": 1.0})
     said = run_outcome(RunState("a", state="failed", error=ERROR, checkpoint=3), series)
     assert said is not None and said.text.endswith("The newest checkpoint is at step 450.")
     said = run_outcome(RunState("a", state="failed", error=ERROR), series)
     assert said is not None and "checkpoint" not in said.text
 
 
-def test_a_cause_without_a_full_stop_gets_one() -> None:
-    error = {"title": "No", "cause": "line 6: NaN", "next_step": "Lower the learning rate"}
-    said = run_outcome(RunState("a", state="failed", error=error), RunSeries())
-    assert said is not None and said.text == "line 6: NaN. Lower the learning rate."
-
-
-def test_a_model_is_named_with_its_size_and_folder() -> None:
-    model = ModelFile("model.safetensors", "/runs/a", 3_400_000)
-    assert model.head == "model.safetensors, 3.4 MB, in"
-    assert model.path.endswith("model.safetensors") and len(model.path) > len("model.safetensors")
-
-
 def test_what_was_best_is_what_the_recipe_names() -> None:
     series = series_of(
-        '{"event":"eval","step":10,"ts":1.0,"val_loss":-18.0,"val_return":18.0}',
-        '{"event":"eval","step":20,"ts":2.0,"val_loss":-12.0,"val_return":12.0}',
+        {"event": "eval", "step": 10, "ts": 1.0, "val_loss": -18.0, "val_return": 18.0},
+        {"event": "eval", "step": 20, "ts": 2.0, "val_loss": -12.0, "val_return": 12.0},
     )
     heroes = (Hero("kl", "KL"), Hero("val_return", "Evaluation return", better="higher"))
     said = run_outcome(RunState("a", state="finished"), series, heroes)

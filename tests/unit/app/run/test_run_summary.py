@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
-from app.run.run_summary import RATE_ROWS, RunSummary, devices_phrase, progress_text, seconds_run, summarise
+from app.run.run_summary import RATE_ROWS, RunSummary, progress_text, seconds_run, summarise
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from core.run_folder.state import RunState
+from tests.helpers.synthetic_run import series_of
 
 
 def going(**changes: object) -> RunState:
@@ -18,9 +19,7 @@ def going(**changes: object) -> RunState:
 
 def trained(*moments: tuple[int, float]) -> RunSeries:
     """A rank that reported these steps at these times."""
-    series = RunSeries()
-    series.apply(parse_lines([f'{{"event":"step","rank":0,"step":{n},"ts":{ts}}}'.encode() for n, ts in moments]))
-    return series
+    return series_of(*({"event": "step", "rank": 0, "step": n, "ts": ts} for n, ts in moments))
 
 
 def test_the_time_left_follows_the_newest_steps() -> None:
@@ -89,10 +88,8 @@ def test_a_phase_with_a_share_fills_the_bar() -> None:
 
 
 def test_pauses_are_no_work() -> None:
-    series = RunSeries()
-    lines = ['{"event":"launch","ts":100.0}', '{"event":"step","rank":0,"step":1,"ts":110.0}']
-    lines += ['{"event":"launch","ts":500.0}', '{"event":"step","rank":0,"step":2,"ts":510.0}']
-    series.apply(parse_lines([line.encode() for line in lines]))
+    first, second = ({"event": "step", "rank": 0, "step": n, "ts": ts} for n, ts in ((1, 110.0), (2, 510.0)))
+    series = series_of({"event": "launch", "ts": 100.0}, first, {"event": "launch", "ts": 500.0}, second)
     assert seconds_run(series) == 10.0 and seconds_run(RunSeries()) is None
 
 
@@ -146,6 +143,7 @@ def test_the_step_is_the_newest_that_is_known() -> None:
         ({"fallback": "gloo failed"}, "MiniGPT · RTX 4090 alone"),
         ({"devices": ("GPU-1", "cpu:0"), "mode": "ddp"}, "MiniGPT · DDP on RTX 4090 + CPU 0"),
         ({"devices": ("GPU-1", "GPU-2"), "mode": "ddp"}, "MiniGPT · DDP on 2 × RTX 4090"),
+        ({"devices": tuple("ABCD"), "mode": "ddp"}, "MiniGPT · DDP on 4 devices"),
         ({"devices": ()}, "MiniGPT"),
     ],
 )
@@ -160,11 +158,6 @@ def test_what_the_title_says_is_not_said_again() -> None:
     assert summarise(state, RunSeries(), {}, "MiniGPT", "MiniGPT · stdlib · 12:17").about == "CPU 0"
     summary = summarise(state, RunSeries(), {}, "MiniGPT", "my run")
     assert (summary.about, summary.about_short) == ("MiniGPT · stdlib · CPU 0", "1 CPU")
-
-
-def test_many_devices_are_counted() -> None:
-    assert devices_phrase(["H100"] * 8) == "8 × H100"
-    assert devices_phrase(["A", "B", "C", "D"]) == "4 devices"
 
 
 @pytest.mark.parametrize(

@@ -104,15 +104,6 @@ def test_adopting_a_file_frees_memory_and_changes_nothing(tmp_path: Path) -> Non
     assert column.read(column.rows - 1, column.rows)[0] == 1.0
 
 
-def test_bins_that_are_made_late_are_those_of_today(tmp_path: Path) -> None:
-    values = np.random.default_rng(3).normal(size=3000)
-    column = file_column(tmp_path, values)
-    column.truncate(2000)
-    column.append(np.full(1000, 9.0))
-    expected = np.concatenate((values[:2000], np.full(1000, 9.0)))
-    np.testing.assert_array_equal(column.pyramid.level(1)[:2], summarise(expected[:2560], 512)[:2])
-
-
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
     cache = BlockCache(2)
     values = np.arange(4.0 * BLOCK_ROWS)

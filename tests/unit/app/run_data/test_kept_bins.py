@@ -1,12 +1,9 @@
-"""Bins that are kept beside a run's columns: only for exactly these columns, and whatever happened to the file."""
+"""Bins of long columns, made in another process and kept: only for exactly these columns, whatever befell the file."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import stat
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.run_data import long_bins
 from app.run_data.column import Column
 from app.run_data.column_bins import take_bins, write_bins
-from app.run_data.long_bins import NAME, PLOTTED_NAMES, KeptBins, LongBins, keep, read_kept
+from app.run_data.long_bins import NAME, PLOTTED_NAMES, BinsProcess, KeptBins, LongBins, keep, read_kept
 from app.run_data.pyramid import Pyramid
 from app.run_data.run_series import RunSeries
+from app.shown_run.run_data import RunData
 from core.metrics.column_index import ColumnsIndex, read_index
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import Shape, write_columns
@@ -96,8 +95,37 @@ def test_kept_bins_need_no_process(store: RunStore) -> None:
     assert bins is not None
     assert bins._process is None
     run = opened(store, bins)
-    assert all(run.rank(rank).columns[name].has_bins for rank in (0, 1) for name in PLOTTED_NAMES)
+    has_bins = {
+        f"{group}/{name}" for group, series in run.groups.items() for name, c in series.columns.items() if c.has_bins
+    }
+    assert has_bins == {f"rank{rank}/{name}" for rank in (0, 1) for name in PLOTTED_NAMES}, "long ones alone"
     assert_right(run, store)
+
+
+def test_a_process_that_is_not_wanted_any_more_ends(store: RunStore) -> None:
+    stopping = threading.Event()
+    stopping.set()
+    assert BinsProcess(store, LONG).result(stopping) == b""
+    BinsProcess(store, LONG).close()
+
+
+def test_a_short_run_needs_none(store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_bins, "LONG_ROWS", STEPS + 1)
+    assert LongBins.find(store) is None
+    assert LongBins.find(RunStore(tmp_path / "no run")) is None
+
+
+def test_a_long_run_is_shown_with_them(store: RunStore, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    (store.columns / NAME).unlink()
+    for source in ("a process", "the file that it left"):
+        data = RunData()
+        data.open(store.dir)
+        qtbot.waitUntil(lambda data=data: data.is_caught_up)  # type: ignore[misc]
+        assert_right(data.series, store)
+        qtbot.waitUntil((store.columns / NAME).is_file)
+        data.close()
+        if source == "a process":
+            monkeypatch.setattr(long_bins, "BinsProcess", None)  # whoever needs one fails
 
 
 def test_a_grown_run_is_continued_from_where_its_bins_end(store: RunStore) -> None:
@@ -140,22 +168,10 @@ def cut_in_half(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def cut_in_head(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:40])
-
-
-def fill_with_garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(path.stat().st_size))
-
-
 def flip_one_bit(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-100] ^= 1
     path.write_bytes(data)
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
 
 
 def make_folder(path: Path) -> None:
@@ -174,7 +190,7 @@ def change_head(**values: object) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     "damage",
     [
-        cut_in_half, cut_in_head, fill_with_garbage, flip_one_bit, empty, make_folder, Path.unlink,
+        cut_in_half, flip_one_bit, make_folder, Path.unlink,
         change_head(version=2), change_head(format="other"), change_head(bin=128), change_head(groups=[]),
         change_head(groups=[{"name": "rank0", "rows": -256, "names": ["ts"], "last_times_sha256": ""}]),
         change_head(groups=7),
@@ -236,25 +252,6 @@ def test_bins_of_rows_that_are_replaced_while_they_are_made_are_not_used(
     monkeypatch.setattr(Column, "file_bins", replaced_meanwhile)
     keep(store.columns, written(store))
     assert kept(store) is None
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a folder's read-only attribute forbids nothing there")
-def test_a_folder_that_cannot_be_written_changes_nothing(store: RunStore) -> None:
-    (store.columns / NAME).unlink()
-    bins = LongBins.find(store)
-    assert bins is not None
-    store.columns.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        assert_right(opened(store, bins), store)
-        bins.keep()
-        written_anyway = os.geteuid() == 0
-        assert (store.columns / NAME).is_file() == written_anyway
-    finally:
-        store.columns.chmod(stat.S_IRWXU)
-
-
-def _refuse(*_: object, **__: object) -> int:
-    raise OSError(28, "No space left on device")
 
 
 def test_nothing_is_written_through_a_link(store: RunStore, tmp_path: Path) -> None:

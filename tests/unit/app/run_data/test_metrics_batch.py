@@ -60,9 +60,6 @@ def test_a_resumed_launch_divides_the_rows_before_from_the_rows_after() -> None:
     )
     assert [type(part) for part in batch.parts] == [Rows, Rewound, Rows]
     assert batch.parts[1] == Rewound({"0": 8, "1": 7})
-
-
-def test_a_first_launch_takes_nothing_back() -> None:
     assert parse_lines([line(event="launch", rank=-1, resumed_from=None)]).parts == []
 
 

@@ -62,18 +62,13 @@ def test_names_that_come_late_or_stay_away_are_gaps() -> None:
 
 def test_bounds_follow_the_rows() -> None:
     series = Series()
+    assert series.bounds("step") is None and series.last("loss") is None and series.row_at("step", 3.0) == 0
     series.append(2, {"step": np.array([1.0, 2.0])})
     assert series.bounds("step") == (1, 2) and series.bounds("ts") is None
     series.append(1, {"step": np.array([3.0]), "ts": np.array([9.0])})
     assert series.bounds("step") == (1, 3)
     series.truncate(1)
     assert series.bounds("step") == (1, 1)
-
-
-def test_empty_series_has_no_bounds() -> None:
-    assert Series().bounds("step") is None
-    assert Series().last("loss") is None
-    assert Series().row_at("step", 3.0) == 0
 
 
 def group(folder: Path, values: np.ndarray, rows: int = ROWS) -> GroupIndex:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.runs.run_order import BEST, best_title, ordered
+from app.runs.run_order import BEST, ordered
 from app.runs.run_row import RunRow
 from core.metrics.curve import MetricCurve
-from core.recipes.main_metric import LOSS, MainMetric
+from core.recipes.main_metric import MainMetric
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -40,8 +40,7 @@ ROWS = [
         ("newest", ["kept", "live", "gamma", "Alpha", "beta", "half"]),
         ("name", ["kept", "Alpha", "beta", "gamma", "half", "live"]),
         ("best", ["kept", "gamma", "beta", "live", "Alpha", "half"]),
-        ("duration", ["kept", "live", "beta", "Alpha", "gamma", "half"]),
-        ("of another version", ["kept", "live", "gamma", "Alpha", "beta", "half"]),
+        ("duration", ["kept", "live", "gamma", "Alpha", "beta", "half"]),
     ],
 )
 def test_orders(order: str, names: list[str]) -> None:
@@ -60,11 +59,3 @@ def test_the_best_is_by_each_runs_own_metric_in_its_direction() -> None:
     texts = [row("worse", 8.0, loss=2.0), row("better", 7.0, loss=1.0)]
     found = [one.path.name for one in ordered([*games, *texts], BEST, curves)]
     assert found == ["better", "worse", "high", "low", "broken", "unread"]
-
-
-def test_the_title_says_what_is_best() -> None:
-    assert best_title([]) == "Best first"
-    assert best_title([LOSS]) == "Best first: lowest loss"
-    assert best_title([RETURN, LOSS, LOSS]) == "Best first: highest return, lowest loss"
-    many = [MainMetric(f"metric {number}", "", ("m",), ()) for number in range(4)]
-    assert best_title(many) == "Best first: each recipe's main metric"

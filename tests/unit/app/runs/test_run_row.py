@@ -11,12 +11,11 @@ import pytest
 from app.runs.run_row import (
     RunRow,
     day_text,
+    description,
     detail_text,
     lasted_s,
     progress,
-    sentence,
     title_text,
-    tooltip,
     value_text,
 )
 from core.metrics.curve import MetricCurve
@@ -83,13 +82,13 @@ def test_the_value_is_that_of_the_main_metric() -> None:
     assert value_text(RunRow(record(loss=1.8312))) == "1.83"
     ppo = RunRow(record(loss=-0.02, state="finished"), metric_of([Hero("episode_return", "Return", better="higher")]))
     assert value_text(ppo) == "–" and value_text(ppo, curve) == "487"
-    assert sentence(ppo, curve) == f"{ppo.record.label}, finished, return 487, best evaluation 491"
+    assert "Return 487, best evaluation 491" in description(ppo, curve).splitlines()
 
 
 def test_a_run_that_cannot_be_read_says_why() -> None:
     damaged = RunRecord(RunEntry(Path("/runs/half"), None, "Its state.json is cut off."))
     assert detail_text(damaged) == "Its state.json is cut off."
-    assert sentence(RunRow(damaged)) == "half, damaged. Its state.json is cut off."
+    assert description(RunRow(damaged)).splitlines() == ["half", "Damaged: Its state.json is cut off.", "half"]
     assert value_text(RunRow(damaged)) == "–" and progress(damaged.entry) is None
 
 
@@ -104,20 +103,19 @@ def test_the_time_of_a_resumed_run_is_what_it_trained() -> None:
 
 def test_the_tooltip_has_tags_note_and_folder() -> None:
     noted = dataclasses.replace(record("night"), notes=RunNotes("night", "Half the rate.", ("lr", "v2"), pinned=True))
-    lines = tooltip(RunRow(noted)).splitlines()
+    lines = description(RunRow(noted)).splitlines()
     assert lines[0] == "night" and lines[1].startswith("Starting") and lines[2].startswith("Started ")
-    assert lines[3:] == ["Tags: lr, v2", "Half the rate.", "r"]
+    assert lines[3:] == ["Pinned", "Tags: lr, v2", "Half the rate.", "r"]
     long = dataclasses.replace(noted, notes=RunNotes(note="x" * 5000))
-    assert len(tooltip(RunRow(long))) < 600
+    assert len(description(RunRow(long))) < 600
 
 
 def test_a_run_on_another_machine_is_marked() -> None:
     there = dataclasses.replace(record(state="finished", **DDP), remote=RemoteRun("gpubox", "/runs/r"))
     assert detail_text(there).startswith("DDP × 2 · gpubox · 4 m")
-    assert "On gpubox" in tooltip(RunRow(there)).splitlines() and ", on gpubox" in sentence(RunRow(there))
+    assert "On gpubox" in description(RunRow(there)).splitlines()
     back = dataclasses.replace(there, remote=RemoteRun("gpubox", "/runs/r", is_there=False))
-    assert "gpubox" not in detail_text(back) + sentence(RunRow(back))
-    assert "Was on gpubox before" in tooltip(RunRow(back)).splitlines()
+    assert "gpubox" not in detail_text(back) and "Was on gpubox before" in description(RunRow(back)).splitlines()
     assert (there.value("machine"), back.value("machine")) == ("gpubox", None)
 
 

@@ -83,13 +83,6 @@ def test_closing_lets_a_waiting_sender_go(qtbot: QtBot) -> None:
     assert qtbot is not None
 
 
-def test_a_worker_is_asked_and_waited_for() -> None:
-    worker = Worker("test", lambda stopping: stopping.wait(60) and None)
-    worker.start()
-    assert worker.stop()
-    assert not worker.is_alive()
-
-
 def test_a_worker_that_hangs_is_left_behind_in_bounded_time(caplog: pytest.LogCaptureFixture) -> None:
     release = threading.Event()
     worker = Worker("stubborn", lambda _stopping: release.wait(60) and None)
@@ -108,8 +101,10 @@ def test_a_defect_in_a_worker_goes_to_the_log(caplog: pytest.LogCaptureFixture) 
     assert "ValueError" in caplog.text
 
 
-class Counting(Feed):
-    """Counts what arrives."""
+class Reluctant(Feed):
+    """Its workers send one item and end only once they may, like those that wait for a host."""
+
+    may_end = threading.Event()
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,47 +114,23 @@ class Counting(Feed):
         def work(stopping: threading.Event, send: Send) -> None:
             send(what)
             stopping.wait(60)
+            self.may_end.wait(60)
 
-        self._start("counting", work)
+        self._start("reluctant", work)
 
     def _on_item(self, item: object) -> None:
         self.got.append(item)
 
 
-class Reluctant(Feed):
-    """Its workers end only once they may, like those that wait for a host."""
-
-    may_end = threading.Event()
-
-    def open(self) -> None:
-        def work(stopping: threading.Event, _send: Send) -> None:
-            stopping.wait(60)
-            self.may_end.wait(60)
-
-        self._start("reluctant", work)
-
-
 def test_opening_again_does_not_wait_for_the_worker_before_but_closing_does(qtbot: QtBot) -> None:
     feed = Reluctant()
-    feed.open()
-    first = feed._worker
-    feed.open()
-    assert first is not None and first.is_alive()  # nobody waited for it
-    threading.Timer(0.2, feed.may_end.set).start()
-    feed.close()
-    assert not first.is_alive() and not feed.is_open
-    assert qtbot is not None
-
-
-def test_a_feed_opened_again_ends_its_first_worker(qtbot: QtBot) -> None:
-    feed = Counting()
     feed.open("a")
     qtbot.waitUntil(lambda: feed.got == ["a"])
     first = feed._worker
-    assert first is not None
     feed.open("b")
+    assert first is not None and first.is_alive()  # nobody waited for it
     qtbot.waitUntil(lambda: feed.got == ["a", "b"])
-    qtbot.waitUntil(lambda: not first.is_alive())
+    threading.Timer(0.2, feed.may_end.set).start()
     feed.close()
     feed.close()
-    assert not feed.is_open
+    assert not first.is_alive() and not feed.is_open

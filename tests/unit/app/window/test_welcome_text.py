@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.window.welcome_text import NOTHING_DOWNLOADED, Machine, demo_text, machine_text, unused_gpus, use_text
+from app.window.welcome_text import NOTHING_DOWNLOADED, machine_text, unused_gpus, use_text
 from core.machine.devices import Device, DeviceSample
+from core.machine.platform import Platform
 
 GPUS = [Device(f"GPU-{n}", "cuda", n, "NVIDIA GeForce RTX 4090") for n in range(2)]
 CPUS = [Device(f"cpu:{n}", "cpu", n, "CPU") for n in range(2)]
@@ -52,22 +53,13 @@ def test_gpus_that_are_busy_or_hidden_are_told_apart() -> None:
     assert found is not None and found.title.endswith("CUDA_VISIBLE_DEVICES hides them")
 
 
-def test_the_demo_says_where_it_trains() -> None:
-    assert "CPU 0 and CPU 1, about two minutes" in demo_text(CPUS)
-    assert "4 devices" in demo_text([*GPUS, *CPUS])
-    assert demo_text([]).endswith("source code, about two minutes.")
-
-
 @pytest.mark.parametrize(
-    ("machine", "said"),
+    ("torch", "build", "free", "said"),
     [
-        (
-            Machine("2.13.0+cu130", "13.0", 412_000_000_000, "D:"),
-            "This machine: PyTorch 2.13.0 with CUDA 13.0 · 2 GPUs · 412 GB free on D:",
-        ),
-        (Machine("2.13.0+cpu", None, None, ""), "This machine: PyTorch 2.13.0 for CPUs · 2 GPUs"),
-        (Machine(None, None, None, ""), "This machine: PyTorch is not installed · 2 GPUs"),
+        ("2.13.0+cu130", "13.0", 412_000_000_000, "PyTorch 2.13.0 with CUDA 13.0 · 2 GPUs · 412 GB free on D:"),
+        ("2.13.0+cpu", None, None, "PyTorch 2.13.0 for CPUs · 2 GPUs"),
+        (None, None, None, "PyTorch is not installed · 2 GPUs"),
     ],
 )
-def test_one_line_on_the_machine(machine: Machine, said: str) -> None:
-    assert machine_text(machine, GPUS) == said
+def test_one_line_on_the_machine(torch: str | None, build: str | None, free: int | None, said: str) -> None:
+    assert machine_text(Platform("linux", torch, build, 8), free, "D:", GPUS) == f"This machine: {said}"
