@@ -86,10 +86,6 @@ class TimeAxis(QObject):
         self._show(low, high)
         self._on_moved_by_hand()
 
-    def zoom(self, factor: float, around: float | None = None) -> None:
-        """Shows `factor` times as much, with `around` (or the middle) staying where it is."""
-        self._leader.zoom_by_hand(factor, around)
-
     def fit(self) -> None:
         self.is_fitted = True
         self._show(*self.extent)

@@ -117,8 +117,9 @@ class WelcomeController(QObject):
             self._launching.start(checked.run)
         else:
             self._open_sheet(recipe.name, "")
-            for error in [*checked.problems.values()][:1]:
-                self._window.new_run.notice.show_error(error)
+            problem = next(iter(checked.problems.values()), None)
+            if problem is not None:
+                self._window.new_run.notice.show_error(problem)
 
     def _on_script_requested(self) -> None:
         from core.recipes.user_script import RECIPE

@@ -59,13 +59,13 @@ def frames(move: Callable[[int], None]) -> list[tuple[float, float]]:
 
 def test_moving_and_zooming(panel: PlotsPanel, request: pytest.FixtureRequest) -> None:
     axis = panel.time_axis
-    axis.zoom(0.5)
+    axis._leader.zoom_by_hand(0.5)
     moving = frames(lambda n: axis._leader.move_by_hand(0.01 if n < FRAMES / 2 else -0.01))
     axis.fit()
     middle = (axis.low + axis.high) / 2.1
-    zooming = frames(lambda n: axis.zoom(0.88 if n < FRAMES / 2 else 1 / 0.88, middle))
+    zooming = frames(lambda n: axis._leader.zoom_by_hand(0.88 if n < FRAMES / 2 else 1 / 0.88, middle))
     axis.fit()
-    axis.zoom(0.02)
+    axis._leader.zoom_by_hand(0.02)
     near = frames(lambda n: axis._leader.move_by_hand(0.03 if n < FRAMES / 2 else -0.03))
     used = psutil.Process().memory_info().rss / 2**20
     charts = panel.charts()

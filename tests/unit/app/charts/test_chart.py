@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does n
 
 
 def test_a_move_paints_each_chart_once(panel: PlotsPanel, qtbot: QtBot) -> None:
-    panel.time_axis.zoom(0.5)
+    panel.time_axis._leader.zoom_by_hand(0.5)
     settle(qtbot, panel)
     seen = [chart.viewport() for chart in panel.charts() if not chart.viewport().visibleRegion().isEmpty()]
     paints = [EventCounts(viewport, QEvent.Type.Paint) for viewport in seen]

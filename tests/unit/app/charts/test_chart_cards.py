@@ -83,7 +83,7 @@ def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     drawn: list[int] = []
     below = next(f for f in panel.frames() if f.visibleRegion().isEmpty() and f.isVisible())
     below.chart.redrawn.connect(lambda: drawn.append(1))
-    panel.time_axis.zoom(0.5)
+    panel.time_axis._leader.zoom_by_hand(0.5)
     QApplication.processEvents()
     assert drawn == [], "not in sight"
     scroll_to(panel, "m150")

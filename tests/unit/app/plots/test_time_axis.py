@@ -62,16 +62,16 @@ def test_steps_that_a_float_cannot_tell_apart_have_a_range() -> None:
     axis.set_extent(1e18, 1e18)
     assert axis.low == 1e18 and axis.span > 0
     axis.set_extent(1e18, 1e18 + 1000)
-    axis.zoom(1e-9)
+    axis._leader.zoom_by_hand(1e-9)
     assert axis.span > 0
 
 
 def test_zooming_keeps_the_point_under_the_pointer() -> None:
     axis = TimeAxis()
     axis.set_extent(0, 1000)
-    axis.zoom(0.5, 250)
+    axis._leader.zoom_by_hand(0.5, 250)
     assert shown(axis) == (125, 625)
-    axis.zoom(0.5, 250)
+    axis._leader.zoom_by_hand(0.5, 250)
     assert (250 - axis.low) / axis.span == pytest.approx(0.25)
 
 
@@ -82,9 +82,9 @@ def test_it_never_leaves_what_there_is() -> None:
     assert shown(axis) == (800, 1000)
     axis._leader.move_by_hand(-5)
     assert shown(axis) == (0, 200)
-    axis.zoom(1e-12, 100)
+    axis._leader.zoom_by_hand(1e-12, 100)
     assert axis.span == 2.0
-    axis.zoom(1e12, 100)
+    axis._leader.zoom_by_hand(1e12, 100)
     assert axis.is_fitted
 
 
