@@ -80,7 +80,7 @@ class RunChart(TraceChart):
         known = {rank: series for rank, series in run.evaluations().items() if shown.name in series.columns}
         shown_ranks = [rank for rank in options.ranks(run) if rank in known]
         best = run.best_evaluation(shown.name) if self._card.steps else None
-        if best is not None and best[0].rows < 2:  # the only one is no best one
+        if best is not None and best[0].rows < 2:  # a single one is not marked
             best = None
         column = "evaluation" if self._card.steps else shown.name
         if len(known) < 2 or options.mean:

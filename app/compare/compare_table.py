@@ -121,8 +121,8 @@ class CompareTableView(Card):
         for place, text in enumerate(row.texts):
             item = _cell(text, is_bold=place in row.best)
             best = ", best" if place in row.best else ""
-            said = f"{self.comparison.labels[place]}, {row.label}: {text}{best}"
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, said)
+            spoken = f"{self.comparison.labels[place]}, {row.label}: {text}{best}"
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, spoken)
             if place in row.changed and row not in self.comparison.results:
                 item.setBackground(tint)
             self.view.setItem(number, place + 1, item)
