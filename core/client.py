@@ -30,6 +30,7 @@ from core.files.atomic import copy_atomic, write_atomic
 from core.metrics.metrics_file import MetricsWriter
 from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
+from core.processes.program_environment import host_environment
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.recipes.catalog import get_recipe
@@ -41,7 +42,6 @@ from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.remote_run import NO_CONNECTION
 from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
-from core.run_folder.waiting_host import WaitingHost, host_environment
 from core.training_python import training_python
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -54,7 +54,6 @@ def start_run(
     config: RunConfig,
     runs_dir: Path | None = None,
     run_dir: Path | None = None,
-    host: WaitingHost | None = None,
     name: str = "",
 ) -> RunStore:
     """Make a run's folder and start its host, which outlives this process. Returns at once.
@@ -63,7 +62,6 @@ def start_run(
         config: What is asked, checked (`core.launch.preflight.check`).
         runs_dir: Where run folders live; None is the person's own place.
         run_dir: Exactly this folder instead of a new one.
-        host: One that was started meanwhile; None starts one.
         name: What the user calls the run; empty: a name is made from its recipe and data.
 
     Raises:
@@ -76,16 +74,15 @@ def start_run(
         write_notes(store.dir, notes)
     if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
-    _spawn_host(store, host)
+    _spawn_host(store)
     return store
 
 
-def resume_run(plan: ResumePlan, host: WaitingHost | None = None) -> RunStore:
+def resume_run(plan: ResumePlan) -> RunStore:
     """Carry out a resume plan: start a host on the run's folder, or on a new one for AI-OS's state file.
 
     Args:
         plan: From `core.resume.planner`.
-        host: As for `start_run`.
 
     Raises:
         RunBusyError: A live host has the run.
@@ -108,7 +105,7 @@ def resume_run(plan: ResumePlan, host: WaitingHost | None = None) -> RunStore:
             if store.config() != plan.config:
                 write_atomic(store.run_toml, to_toml(plan.config))
             _say_starting(store)
-    _spawn_host(store, host)
+    _spawn_host(store)
     return store
 
 
@@ -341,16 +338,14 @@ def _say_starting(store: RunStore) -> None:
     store.write_state(state.replace(**fresh))
 
 
-def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
+def _spawn_host(store: RunStore) -> None:
     attempt = store.stored_state().attempt  # read before: then the state is the host's
-    process = None if waiting is None else waiting.take(store.dir)
-    if process is None:
-        argv = [str(training_python().executable), "-m", "core.host", str(store.dir)]
-        try:
-            process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
-        except RankdeckError as error:
-            _say_failed(store, error)
-            raise
+    argv = [str(training_python().executable), "-m", "core.host", str(store.dir)]
+    try:
+        process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
+    except RankdeckError as error:
+        _say_failed(store, error)
+        raise
     store.write_spawned_host(attempt, process)
 
 

@@ -51,9 +51,6 @@ class Actions(QObject):
             "",
             "Check modes, GPUs, PyTorch and disk; run self-tests; save diagnostics",
         )
-        self.machines = self._action(
-            "Other ma&chines", "", "", "Add machines to train on over SSH, check them and set them up"
-        )
         self.environment = self._action(
             "Set up P&yTorch…", "", "", "Make an environment with PyTorch for training, or one with more packages"
         )

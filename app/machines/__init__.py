@@ -1,1 +1,1 @@
-"""Other machines: the page that keeps them, and runs there that are followed."""
+"""Other machines: their devices in New run, and runs there that are followed."""

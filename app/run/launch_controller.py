@@ -64,11 +64,9 @@ class LaunchController(QObject):
             from core import client
             from core.launch.mode import NO_MODE
             from core.launch.preflight import check
-            from core.run_folder.waiting_host import WaitingHost
 
-            with WaitingHost() as host:
-                checked = check(_with_absolute_options(run), runs_dir)
-                store = client.start_run(checked.run.config, runs_dir, host=host, name=name)
+            checked = check(_with_absolute_options(run), runs_dir)
+            store = client.start_run(checked.run.config, runs_dir, name=name)
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)

@@ -101,7 +101,7 @@ class MainWindow(QMainWindow):
         more = QMenu(self, toolTipsVisible=True)
         more.addActions([actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path])
         more.addSeparator()
-        more.addActions([actions.compare, actions.doctor, actions.machines, actions.about])
+        more.addActions([actions.compare, actions.doctor, actions.about])
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
         self.outcome = OutcomeCard()
@@ -132,7 +132,7 @@ class MainWindow(QMainWindow):
         self.addActions([
             actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
             actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
-            actions.machines, actions.find,
+            actions.find,
         ])  # fmt: skip
         # The list has an F2 of its own.
         actions.rename.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

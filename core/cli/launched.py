@@ -45,7 +45,6 @@ from core.recipes.manifest import Recipe
 from core.records import read_record
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
-from core.run_folder.waiting_host import WaitingHost
 
 # For all processes to arrive: a launcher starts them within a moment, and each has to import Rankdeck.
 MEET_LIMIT_S: Final = 60.0
@@ -220,15 +219,13 @@ class LaunchedRun:
     def _continue(self, run_dir: Path, devices: Sequence[Device]) -> tuple[RunStore, int]:
         """Resume the run of the launcher's earlier start; also returns how much of its metrics is not new."""
         store = RunStore.open(run_dir)
-        with WaitingHost() as host:  # importing what it needs takes as long as planning
-            wait_for_end(store, _END_LIMIT_S)
-            changes = {"devices": ",".join(device_texts(devices))}
-            available = with_others(devices)
-            plan = plan_resume(str(run_dir), run_dir.parent, changes, available=available, accept_code=True)
-            for line in plan.lines():
-                self.terminal.warn(line)
-            offset = whole_bytes(store.metrics)
-            return resume_run(plan, host), offset
+        wait_for_end(store, _END_LIMIT_S)
+        changes = {"devices": ",".join(device_texts(devices))}
+        plan = plan_resume(str(run_dir), run_dir.parent, changes, available=with_others(devices), accept_code=True)
+        for line in plan.lines():
+            self.terminal.warn(line)
+        offset = whole_bytes(store.metrics)
+        return resume_run(plan), offset
 
     def _watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
         """Show the run until its end; return the exit code."""

@@ -39,7 +39,6 @@ from core.resume.changes import STOPS
 from core.resume.plan import ResumePlan
 from core.resume.planner import CHANGEABLE, plan_resume
 from core.run_folder.store import RunStore
-from core.run_folder.waiting_host import WaitingHost
 
 _PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps", "machine", *STOPS)
 
@@ -114,15 +113,14 @@ def _start(
     terminal: Terminal,
     available: Sequence[Device] | None = None,
 ) -> tuple[RunStore, Checked]:
-    with WaitingHost() as host:
-        try:
-            checked = check_request(request, runs_dir, available)
-        except DatasetError as error:
-            raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
-        for note in (checked.data, *checked.notes, _fit_note(checked.run)):
-            if note:
-                terminal.warn(note)
-        return start_run(checked.run.config, runs_dir, request.run_dir, host), checked
+    try:
+        checked = check_request(request, runs_dir, available)
+    except DatasetError as error:
+        raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
+    for note in (checked.data, *checked.notes, _fit_note(checked.run)):
+        if note:
+            terminal.warn(note)
+    return start_run(checked.run.config, runs_dir, request.run_dir), checked
 
 
 def _headline(checked: Checked) -> str:

@@ -26,10 +26,10 @@ from core.machines.run_copy import RunCopy
 from core.machines.session import serving
 from core.paths import PACKAGE_FOLDER
 from core.processes import spawn_detached
+from core.processes.program_environment import host_environment
 from core.run_folder.remote_run import NO_CONNECTION, RemoteRun, read_remote
 from core.run_folder.state import INTERRUPTED, RunState
 from core.run_folder.store import RunStore
-from core.run_folder.waiting_host import host_environment
 
 _START_LIMIT_S: Final = 15.0
 _POLL_S: Final = 0.05

@@ -64,8 +64,9 @@ class NotSetUpError(MachineError):
     """A machine has no environment that can train."""
 
     def __init__(self, machine: Machine, cause: str, step: str = "Set it up.") -> None:
-        option = f"rankdeck machines setup {machine.name}"
-        super().__init__(cause, step, title="The machine is not set up", code=3, option=option)
+        # In the window too: nothing there does it.
+        step = f"{step.rstrip('.')}: rankdeck machines setup {machine.name}"
+        super().__init__(cause, step, title="The machine is not set up", code=3)
 
 
 def check_name(name: str) -> str:

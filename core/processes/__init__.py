@@ -8,7 +8,7 @@ each child, `PR_SET_PDEATHSIG`, a mark in the environment of all, and a watcher 
 sessions and marks when the host is gone. Where host and watcher were killed together, `end_marked` ends them later.
 """
 
-from core.processes.detached import spawn_detached, spawn_listening
+from core.processes.detached import spawn_detached
 from core.processes.exit_codes import describe_exit, ended_by_force, exit_advice, is_crash
 from core.processes.marks import end_marked, find_marked, folder_mark, new_mark
 from core.processes.tree import Child, ProcessTree
@@ -25,5 +25,4 @@ __all__ = [
     "is_crash",
     "new_mark",
     "spawn_detached",
-    "spawn_listening",
 ]

@@ -1,8 +1,7 @@
-"""`spawn_detached`, `spawn_listening`: start a process that outlives the one that started it."""
+"""`spawn_detached`: starts a process that outlives the one that started it."""
 
 from __future__ import annotations
 
-import os
 import select
 import subprocess
 import sys
@@ -41,23 +40,9 @@ def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: 
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with append_unlinked(log) as file:
-            return _spawn(argv, cwd, env, file, None)
+            return _spawn(argv, cwd, env, file)
     except OSError as error:
         raise not_started(argv, cwd, error) from error
-
-
-def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> tuple[ProcessId, IO[bytes]]:
-    """As `spawn_detached`, with a pipe as standard input, whose unbuffered end is returned, and without output."""
-    reading, writing = os.pipe()
-    stdin = os.fdopen(writing, "wb", buffering=0)
-    try:
-        with Path(os.devnull).open("ab") as nowhere:
-            return _spawn(argv, cwd, env, nowhere, reading), stdin
-    except OSError as error:
-        stdin.close()
-        raise not_started(argv, cwd, error) from error
-    finally:
-        os.close(reading)
 
 
 def not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError:
@@ -72,22 +57,22 @@ def not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError
 if sys.platform == "win32":
     _QUIET: Final = NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
 
-    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None) -> ProcessId:
+    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> ProcessId:
         try:
-            process = _popen(argv, cwd, env, log, stdin, _QUIET | subprocess.CREATE_BREAKAWAY_FROM_JOB)
+            process = _popen(argv, cwd, env, log, _QUIET | subprocess.CREATE_BREAKAWAY_FROM_JOB)
         except PermissionError:  # the job that this process is in lets no process leave
             log.write(_IN_A_JOB)
             log.flush()
-            process = _popen(argv, cwd, env, log, stdin, _QUIET)
+            process = _popen(argv, cwd, env, log, _QUIET)
         process.returncode = 0  # tells Popen that it will not be waited for: no warning, no zombies on Windows
         return identify(process.pid) or ProcessId(process.pid, time.time())
 
     def _popen(
-        argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None, flags: int
+        argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], flags: int
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             list(argv),
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=cwd,
@@ -97,19 +82,18 @@ if sys.platform == "win32":
 
 else:
 
-    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None) -> ProcessId:
+    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> ProcessId:
         # The launcher starts it, tells its pid and ends, so that init inherits (and reaps) it and not we.
         from core.processes.posix import LAUNCHER
 
         with subprocess.Popen(
-            [*LAUNCHER, "detach", str(-1 if stdin is None else stdin), *argv],
+            [*LAUNCHER, "detach", *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=cwd,
             env=dict(env),
             start_new_session=True,
-            pass_fds=() if stdin is None else (stdin,),
         ) as launcher:
             if launcher.stdout is None or not select.select([launcher.stdout], [], [], _START_LIMIT_S)[0]:
                 launcher.kill()

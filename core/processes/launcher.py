@@ -3,10 +3,9 @@
 ``launcher.py exec PARENT_PID ARGV…``
     Ties this process to its parent (Linux: `PR_SET_PDEATHSIG`), then becomes ARGV. So no Python code has to run
     between fork and exec in the parent (`preexec_fn`), which has threads, and any program can be tied.
-``launcher.py detach STDIN ARGV…``
+``launcher.py detach ARGV…``
     Starts ARGV in a session of its own, prints its pid, and ends when its standard input is closed. ARGV is then
-    a child of init: it never becomes a zombie of the process that asked. STDIN is the descriptor of ARGV's standard
-    input, -1 for none.
+    a child of init: it never becomes a zombie of the process that asked.
 ``launcher.py watch MARK``
     Reads lines ``+SESSION`` and ``-SESSION``. When its input ends, the one who wrote them is gone: it kills every
     process of the sessions that are left, and (Linux) every process with this mark in its environment.
@@ -49,17 +48,14 @@ def become(parent_pid: int, argv: list[str]) -> int:
     return 127
 
 
-def detach(stdin: int, argv: list[str]) -> int:
+def detach(argv: list[str]) -> int:
     """Start `argv` with its output where our standard error goes; print its pid, or what went wrong."""
-    if stdin < 0:
-        stdin = os.open(os.devnull, os.O_RDONLY)
-    actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_CLOSE, stdin), (os.POSIX_SPAWN_DUP2, 2, 1)]
+    actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     try:
         pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setsid=True, setsigdef=IGNORED_BY_PYTHON)
     except OSError as error:
         print(f"error {error.strerror}", flush=True)
         return 127
-    os.close(stdin)  # so that a pipe breaks when ARGV ends
     print(pid, flush=True)
     sys.stdin.read()  # until the caller has read the process's start time: the pid cannot be recycled before
     return 0
@@ -118,7 +114,7 @@ def main(arguments: list[str]) -> int:
     job, *rest = arguments
     if job == "exec":
         return become(int(rest[0]), rest[1:])
-    return detach(int(rest[0]), rest[1:]) if job == "detach" else watch(rest[0])
+    return detach(rest) if job == "detach" else watch(rest[0])
 
 
 if __name__ == "__main__":

@@ -1,19 +1,13 @@
-"""Process state: the system's view of a process that does not answer, and its stacks if py-spy is installed."""
+"""Process state: the system's view of a process that does not answer."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import psutil
 
-from core.program_search import NO_WINDOW, find_program
-
-PY_SPY_LIMIT_S: Final = 15.0
 _STOPPED: Final = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 _WATCH_S: Final = 0.5
 _BUSY_SHARE: Final = 0.1
@@ -58,24 +52,6 @@ def program_of(pid: int) -> int:
     except (psutil.Error, OSError):
         return pid
     return children[0].pid if children else pid
-
-
-def py_spy_stacks(pid: int) -> str:
-    """Read the stacks of a process's threads by ``py-spy dump``; empty where it is missing or not allowed."""
-    beside = Path(sys.executable).with_name("py-spy.exe" if sys.platform == "win32" else "py-spy")
-    program = str(beside) if beside.exists() else find_program("py-spy")
-    if program is None:
-        return ""
-    # Not suspended while it is read: py-spy cannot suspend what is suspended already, and what hangs does not move.
-    argv = [program, "dump", "--nonblocking", "--pid", str(pid)]
-    try:
-        found = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PY_SPY_LIMIT_S, check=False,
-            creationflags=NO_WINDOW,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return found.stdout.decode("utf-8", errors="replace") if found.returncode == 0 else ""
 
 
 def _text(process: psutil.Process, share: float, used_s: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.paths import PACKAGE_FOLDER, SDK_FOLDER, model_variables
+from core.protocol.rank_context import ENV_RANK, ENV_RUN_MARK
 
 PYTHONHOME: Final = "PYTHONHOME"
 PYTHONPATH: Final = "PYTHONPATH"
@@ -26,3 +27,10 @@ def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | N
     theirs = [os.path.abspath(folder) for folder in env.get(PYTHONPATH, "").split(os.pathsep) if folder]  # noqa: PTH100
     folders = dict.fromkeys([str(PACKAGE_FOLDER), str(SDK_FOLDER), *theirs])
     return {**env, PYTHONPATH: os.pathsep.join(folders), "PYTHONUTF8": "1"}
+
+
+def host_environment() -> dict[str, str]:
+    env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
+    for name in (ENV_RUN_MARK, ENV_RANK):  # a run that is started from within a run is not the other's to end
+        env.pop(name, None)
+    return env

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
-import math
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
@@ -222,7 +220,7 @@ class Connection(asyncio.Protocol):
             try:
                 value = loads(line)
             except orjson.JSONDecodeError:
-                line, value = repair(line)  # NaN and Infinity, which Python's json writes and JSON does not have
+                value = None
             if type(value) is not dict:
                 if line:
                     self._drop("not a JSON object", line)
@@ -413,39 +411,3 @@ def _decode_hello(line: bytes) -> Hello:
     hello = codec.decode(line)
     assert isinstance(hello, Hello)
     return hello
-
-
-def repair(line: bytes) -> tuple[bytes, Any]:
-    """Repair a line that strict JSON refuses: NaN and infinities become null, named under "nonfinite".
-
-    Returns:
-        The line as it is to be written and its value, which is None for a line that cannot be repaired.
-    """
-    try:
-        value = parse_json(line)
-    except ParseError:
-        return line, None
-    if not isinstance(value, dict):
-        return line, None
-    nonfinite = [name for name, item in value.items() if _holds_nonfinite(item)]
-    if nonfinite:
-        named = value.get("nonfinite")
-        value["nonfinite"] = [*(named if isinstance(named, list) else []), *nonfinite]
-    clean = _finite(value)
-    return json.dumps(clean, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), clean
-
-
-def _holds_nonfinite(value: Any) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(map(_holds_nonfinite, value.values()))
-    return isinstance(value, list) and any(map(_holds_nonfinite, value))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -25,7 +25,6 @@ import pytest
 from core import client
 from core.errors import RankdeckError
 from core.run_folder.store import RunStore
-from core.run_folder.waiting_host import WaitingHost
 from tests.helpers import forking
 
 END_LIMIT_S: Final = 10.0
@@ -67,11 +66,10 @@ def forked_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return
     started: list[forking.Forked] = []
 
-    def start_host(store: RunStore, _: object = None) -> None:
+    def start_host(store: RunStore) -> None:
         started.append(start(store.dir, {**os.environ, "PYTHONPATH": str(forking.ROOT)}))
 
     monkeypatch.setattr(client, "_spawn_host", start_host)
-    monkeypatch.setattr(WaitingHost, "__enter__", lambda waiting: waiting)  # none that would be spawned
     yield
     left = [process.pid for process in started if process.ended(END_LIMIT_S) is None]
     for process in started:

@@ -22,7 +22,6 @@ from core.protocol.rank_context import ENV_RUN_MARK
 from core.resume.planner import plan_resume
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
-from core.run_folder.waiting_host import WaitingHost
 from tests.helpers import forked_host
 from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table
 from tests.helpers.forked_host import FAKE_RECIPE
@@ -86,11 +85,11 @@ class FakeRun:
 
     # doing
 
-    def start(self, host: WaitingHost | None = None) -> FakeRun:
-        """Starts a detached host through `core.client`, or gives the run to one that waits."""
+    def start(self) -> FakeRun:
+        """Starts a detached host through `core.client`."""
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._write_behaviours()
-        self.store = start_run(self._config, self._runs_dir, self.run_dir, host)
+        self.store = start_run(self._config, self._runs_dir, self.run_dir)
         return self
 
     def resume(self, **changes: Any) -> FakeRun:

@@ -19,7 +19,7 @@ from core.host.states import AttemptPhase
 from core.host.watches.hang_diagnosis import HangDiagnosis, RankView, diagnose, next_step, title
 from core.host.watches.watch import Watch
 from core.processes import process_state
-from core.processes.process_state import ProcessState, look_at, program_of, py_spy_stacks
+from core.processes.process_state import ProcessState, look_at, program_of
 from core.protocol.messages import RankFailed, Stacks, StacksPlease
 
 log = logging.getLogger(__name__)
@@ -204,24 +204,17 @@ class HangResponse:
         return {rank.number: state for rank, state in zip(self._ranks, states, strict=True)}
 
     def _state(self, rank: Rank) -> ProcessState:
-        pid = self._pid(rank)
-        return ProcessState(False, _ELSEWHERE) if pid is None else look_at(pid)
-
-    def _pid(self, rank: Rank) -> int | None:
-        pid = rank.pid
-        return program_of(pid) if pid is not None and self._ranks.run.recipe.self_contained else pid
+        if rank.pid is None:
+            return ProcessState(False, _ELSEWHERE)
+        return look_at(program_of(rank.pid) if self._ranks.run.recipe.self_contained else rank.pid)
 
     # what is said of it
 
     async def _log_stacks(self, views: Sequence[RankView]) -> None:
-        loop = asyncio.get_running_loop()
         for view in views:
-            rank = self._ranks[view.rank]
             log.warning("hang: %s", view.text)
             text = view.stacks.text if view.stacks is not None else ""
-            if not text and (pid := self._pid(rank)) is not None:
-                text = await loop.run_in_executor(None, py_spy_stacks, pid)
-            await self._services.on_disk(_append, rank.command.log, [view.text, *text.splitlines()])
+            await self._services.on_disk(_append, self._ranks[view.rank].command.log, [view.text, *text.splitlines()])
 
     def _report(self, views: Sequence[RankView], diagnosis: HangDiagnosis, silent_s: float) -> None:
         devices = [self._ranks[number].device for number in diagnosis.culprits]

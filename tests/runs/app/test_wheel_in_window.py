@@ -84,7 +84,7 @@ def open_everything(rankdeck: Rankdeck, qtbot: QtBot) -> None:
     actions = window.actions_
     actions.new_run.setChecked(True)
     for action in (
-        actions.compare, actions.doctor, actions.machines, actions.settings,
+        actions.compare, actions.doctor, actions.settings,
         actions.resume, actions.environment, actions.about, actions.palette,
     ):  # fmt: skip
         if action.isEnabled():

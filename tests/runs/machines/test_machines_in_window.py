@@ -1,4 +1,4 @@
-"""Other machines in the window: checked on their page; a run starts there from New run, and is followed."""
+"""Other machines in the window: a run starts there from New run, and is followed."""
 
 from __future__ import annotations
 
@@ -26,20 +26,11 @@ def tick(rankdeck: Rankdeck, uuid: str, qtbot: QtBot) -> None:
     groups.groups["box"].boxes[uuid].setChecked(True)
 
 
-def test_a_machine_is_checked_and_a_run_starts_there(
+def test_a_run_starts_there_and_a_removed_machine_goes(
     machine: SshServer, command: Command, open_sheet: OpenWindow, runs_dir: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     rankdeck = open_sheet()
     window = rankdeck.window
-    window.actions_.machines.trigger()
-    page = rankdeck.machines.page
-    assert page is not None and window.pages.currentWidget() is page
-    qtbot.waitUntil(lambda: "box" in page.cards, timeout=SOON_MS)
-    card = page.cards["box"]
-    qtbot.waitUntil(lambda: card.check.isEnabled() and bool(card.state.full_text), timeout=SOON_MS)
-    card.check.click()
-    qtbot.waitUntil(lambda: "PyTorch" in card.text.text(), timeout=SOON_MS)
-
     script = tmp_path / "zähle.py"
     script.write_text("for step in range(1, 6):\n    print(f'step {step} loss {1 / step}')\n", encoding="utf-8")
     sheet = window.new_run
@@ -70,8 +61,9 @@ def test_a_machine_is_checked_and_a_run_starts_there(
     dialog.reject()
 
     command("machines", "remove", "box")
-    window.actions_.machines.trigger()
-    qtbot.waitUntil(lambda: not page.cards and not sheet.machines.groups, timeout=SOON_MS)
+    for is_open in (False, True):
+        window.actions_.new_run.setChecked(is_open)
+    qtbot.waitUntil(lambda: not sheet.machines.groups, timeout=SOON_MS)
 
 
 def test_received_code_is_asked_about_before_it_is_sent(

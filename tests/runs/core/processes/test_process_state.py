@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from core.processes.process_state import is_stopped, look_at, program_of, py_spy_stacks
+from core.processes.process_state import is_stopped, look_at, program_of
 from tests.helpers.wine import not_under_wine
 
 needs_states = not_under_wine("tells neither that a process is suspended nor what another one has computed")
@@ -54,20 +53,6 @@ def test_a_suspended_process_is_stopped_until_it_is_continued(start: Start) -> N
     while is_stopped(process.pid):
         continue
     assert not look_at(process.pid).stopped
-
-
-@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed, and need not be")
-def test_the_stacks_of_a_suspended_process(start: Start) -> None:
-    process = start("def waits():\n    " + SLEEPS + "\nwaits()")
-    process.suspend()
-    assert "waits" in py_spy_stacks(process.pid)
-
-
-@pytest.mark.windows
-def test_without_py_spy_there_are_no_stacks(monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
-    process = start(SLEEPS)
-    monkeypatch.setenv("PATH", "")
-    assert py_spy_stacks(process.pid) == ""
 
 
 @needs_states
