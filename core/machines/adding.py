@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError, UsageError
@@ -73,4 +72,4 @@ def _identity(text: str) -> str:
         )
     if path.suffix == ".pub":
         raise UsageError(f"{path} is the public half of a key.", f"Name the private one: {path.with_suffix('')}")
-    return str(Path(path).absolute())
+    return str(path.absolute())

@@ -6,8 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -59,26 +58,14 @@ def ask_program(
         limit_s: The longest time, after which the program is ended; None: no limit.
         waiting: Called now and then with the program's temporary folder. An error in it ends the program.
     """
-    with _folder() as folder, ProcessTree() as tree:
-        child = _spawn(tree, program, request, env, folder)
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as name, ProcessTree() as tree:
+        folder = Path(name)
+        path = folder / "request.json"
+        path.write_text(json.dumps(request), encoding="utf-8")
+        argv = (str(training_python().executable), *program, str(path))
+        child = tree.spawn(argv, program_environment(os.environ, env), folder, folder / "output.log")
         wait_until_ended([child], limit_s, lambda: waiting(folder))
         return read_answer(child)
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as name:
-        yield Path(name)
-
-
-def _spawn(
-    tree: ProcessTree, program: Sequence[str], request: Mapping[str, Any], env: Mapping[str, str], folder: Path
-) -> Child:
-    folder.mkdir(exist_ok=True)
-    path = folder / "request.json"
-    path.write_text(json.dumps(request), encoding="utf-8")
-    argv = (str(training_python().executable), *program, str(path))
-    return tree.spawn(argv, program_environment(os.environ, env), folder, folder / "output.log")
 
 
 def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Other machines in the window: a run starts there from New run, and is followed."""
+"""Other machines in the window: a run starts there from New run, is followed, and continues here or there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.launch.resume_dialog import ResumeDialog
 from app.main import Rankdeck
 from core.config.config_file import to_toml
 from core.run_folder.remote_run import read_remote
@@ -24,6 +25,13 @@ def tick(rankdeck: Rankdeck, uuid: str, qtbot: QtBot) -> None:
     groups = rankdeck.window.new_run.machines
     qtbot.waitUntil(lambda: "box" in groups.groups and uuid in groups.groups["box"].boxes, timeout=SOON_MS)
     groups.groups["box"].boxes[uuid].setChecked(True)
+
+
+def choose(dialog: ResumeDialog, where: str) -> None:
+    """Choose a place as a person does."""
+    row = dialog.form.where.findText(where)
+    dialog.form.where.setCurrentIndex(row)
+    dialog.form.where.activated.emit(row)
 
 
 def test_a_run_starts_there_and_a_removed_machine_goes(
@@ -58,7 +66,14 @@ def test_a_run_starts_there_and_a_removed_machine_goes(
     assert dialog is not None and dialog.form.machine == "box"
     qtbot.waitUntil(lambda: "It continues on box, where it is." in dialog.message.toPlainText(), timeout=SOON_MS)
     assert dialog.go.isEnabled() and dialog.form.trust.isHidden(), "the person has started this code"
-    dialog.reject()
+    choose(dialog, "This computer")
+    qtbot.waitUntil(lambda: "It continues on this computer." in dialog.message.toPlainText(), timeout=SOON_MS)
+    qtbot.waitUntil(dialog.go.isEnabled, timeout=SOON_MS)
+    dialog.go.click()
+    qtbot.waitUntil(lambda: store.state().attempt == 2 and store.state().state == "finished", timeout=SOON_MS)
+    remote = read_remote(run_dir)
+    assert remote is not None and not remote.is_there
+    qtbot.waitUntil(lambda: not store.is_locked(), timeout=SOON_MS)
 
     command("machines", "remove", "box")
     for is_open in (False, True):
@@ -83,8 +98,7 @@ def test_received_code_is_asked_about_before_it_is_sent(
     rankdeck.resuming.resume_run(store.dir)
     dialog = rankdeck.resuming.dialog
     assert dialog is not None
-    dialog.form.where.setCurrentIndex(dialog.form.where.findData("box"))
-    dialog.form.where.activated.emit(dialog.form.where.currentIndex())
+    choose(dialog, "box")
     qtbot.waitUntil(lambda: "It continues on box." in dialog.message.toPlainText(), timeout=SOON_MS)
     assert (
         f"starts the program {script}" in dialog.message.toPlainText() and "MODE=theirs" in dialog.message.toPlainText()

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from core.protocol.messages import RankFailed
-from tests.helpers.wine import not_under_wine
 from workers.script.ending import OwnCode, describe_failure
 
 pytestmark = pytest.mark.windows
@@ -185,44 +184,21 @@ def test_the_cause_names_the_scripts_own_line(log: str, where: str) -> None:
     assert where in told(1, log)[1]
 
 
-QUICK_ENOUGH = not_under_wine("takes minutes to import torch in several processes; the pool's case shows the same")
 WORK = "import json\ndef work(number):\n    return json.loads('{')\n"
-REAL = {
-    "spawn": "    import torch.multiprocessing as mp\n    mp.spawn(work, nprocs=2)\n",
-    "pool": "    import multiprocessing\n    with multiprocessing.Pool(1) as pool: pool.map(work, [1])\n",
-    "loader": "    from torch.utils.data import DataLoader as D\n    [*D(range(3), collate_fn=work, num_workers=1)]\n",
-}
+POOL = "    import multiprocessing\n    with multiprocessing.Pool(1) as pool: pool.map(work, [1])\n"
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "pool",
-        *(
-            pytest.param(how, marks=[pytest.mark.slow, pytest.mark.second_tier, QUICK_ENOUGH])
-            for how in ("spawn", "loader")
-        ),
-    ],
-)
-def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str) -> None:
+def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(f"{WORK}if __name__ == '__main__':\n{REAL[how]}", encoding="utf-8", newline="\n")
+    script.write_text(f"{WORK}if __name__ == '__main__':\n{POOL}", encoding="utf-8", newline="\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", timeout=100)
     said = failure(done.returncode, done.stderr, folders=(tmp_path,), python=sys.executable)
     assert said.cause.startswith("train.py, line 3: json.decoder.JSONDecodeError: Expecting property name"), done.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "code",
-    [
-        "torch.cuda.set_device(0)",
-        pytest.param("torch.distributed.init_process_group('nccl')", marks=pytest.mark.second_tier),
-        pytest.param("torch.zeros(1).cuda()", marks=pytest.mark.second_tier),
-    ],
-)
-def test_what_no_torchrun_would_mend_is_said_to_be_mended_so(code: str) -> None:
-    text = f"import os, torch, torch.distributed\nif 'RANK' in os.environ: {code}\n"
+def test_what_no_torchrun_would_mend_is_said_to_be_mended_so() -> None:
+    text = "import os, torch\nif 'RANK' in os.environ: torch.cuda.set_device(0)\n"
     place = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
     done = subprocess.run(
         [sys.executable, "-c", text],
@@ -245,19 +221,15 @@ PLAIN = OwnCode([PureWindowsPath(r"C:\Me\Proj")], r"C:\Python312\python.exe")
     ("code", "file", "inside", "may_be"),
     [
         (LINUX, "/home/me/proj/train.py", True, True),
-        (LINUX, "train.py", True, True),
         (LINUX, "/home/me/proj2/train.py", False, True),
         (LINUX, "/home/me/proj/.venv/lib/mine.py", False, False),
-        (LINUX, "/home/me/proj/.venv/lib64/mine.py", False, False),
         (LINUX, "/home/me/proj/lib/mine.py", True, True),
         (LINUX, "/usr/lib/python3.11/json/decoder.py", False, False),
         (LINUX, "/opt/site-packages/torch/nn.py", False, False),
-        (LINUX, "site-packages/torch/nn.py", False, False),
         (LINUX, "<frozen runpy>", False, False),
         (LINUX, "/home/me/Proj/train.py", False, True),
         (WINDOWS, r"c:\me\proj\train.py", True, True),
         (WINDOWS, r"C:\Me\Proj\.venv\Lib\x.py", False, False),
-        (WINDOWS, r"C:\Me\Proj\.venv\Lib\site-packages\torch\nn.py", False, False),
         (WINDOWS, r"D:\other\train.py", False, True),
         (PLAIN, r"C:\Python312\Lib\json\decoder.py", False, False),
         (PLAIN, r"D:\Python\Lib\json\decoder.py", False, False),

@@ -16,7 +16,7 @@ from core.machines.machine import UnreachableError
 from core.machines.run_copy import RunCopy
 from core.machines.run_files import send_new
 from core.records import read_record
-from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
+from core.run_folder.remote_run import RemoteRun, write_remote
 from core.run_folder.store import RunStore
 
 REMOTE = RemoteRun("box", "/there/run")
@@ -112,12 +112,6 @@ def test_a_machine_cannot_name_other_files(here: RunStore, name: str) -> None:
 def test_bytes_that_do_not_continue_the_copy_are_refused(here: RunStore) -> None:
     with pytest.raises(UnreachableError, match="ends elsewhere"):
         RunCopy(here).take(News(file="metrics.jsonl", offset=5), b"x\n")
-
-
-def test_the_note_says_where_a_run_is(tmp_path: Path) -> None:
-    assert read_remote(tmp_path) is None
-    write_remote(tmp_path, REMOTE)
-    assert read_remote(tmp_path) == REMOTE
 
 
 def test_a_copy_that_nothing_keeps_says_how_to_follow_it(here: RunStore) -> None:

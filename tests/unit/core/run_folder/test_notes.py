@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import NewerVersionError, StateFileError, UsageError
+from core.errors import StateFileError, UsageError
 from core.run_folder.notes import MAX_TAGS, NOTES, RunNotes, read_notes, write_notes
 
 pytestmark = pytest.mark.windows
@@ -50,10 +50,4 @@ def test_a_damaged_file_is_refused(tmp_path: Path, change: dict[str, object]) ->
     document = json.loads((tmp_path / NOTES).read_text(encoding="utf-8"))
     (tmp_path / NOTES).write_text(json.dumps(document | change), encoding="utf-8")
     with pytest.raises(StateFileError):
-        read_notes(tmp_path)
-
-
-def test_a_newer_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / NOTES).write_text('{"format": "rankdeck-notes", "version": 2}', encoding="utf-8")
-    with pytest.raises(NewerVersionError):
         read_notes(tmp_path)

@@ -15,7 +15,6 @@ import pytest
 from core.cli import main
 from core.config import RunConfig
 from core.errors import (
-    ConfigError,
     ConnectionRefusedByHostError,
     NewerVersionError,
     PreflightError,
@@ -27,7 +26,7 @@ from core.errors import (
 from core.export.export import export_run
 from core.files.links import LinkError
 from core.metrics.metrics_file import MetricsWriter
-from core.paths import data_folder, default_runs_dir
+from core.paths import data_folder
 from core.processes.identity import ProcessId, own
 from core.processes.lock import lock_holder
 from core.run_folder.state import HOST_START_LIMIT_S, RunState
@@ -97,19 +96,9 @@ def test_state_comes_back_as_it_was_written(store: RunStore) -> None:
     ("change", "error"),
     [
         ({"step": "5"}, StateFileError),
-        ({"devices": "cpu:0"}, StateFileError),
-        ({"host": {"pid": "1"}}, StateFileError),
-        ({"run_id": ""}, StateFileError),
-        ({"error": "text"}, StateFileError),
-        ({"created": float("nan")}, StateFileError),
         ({"updated": 1e18}, StateFileError),
-        ({"loss": float("nan")}, StateFileError),
-        ({"step": -1}, StateFileError),
-        ({"world_size": 10**12}, StateFileError),
-        ({"exit_code": 10**20}, StateFileError),
         ({"host": {"pid": 1, "started": 10**399}}, StateFileError),
         ({"state": "dancing"}, StateFileError),
-        ({"name": "x" * 5000}, StateFileError),
         ({"error": {"title": "\udfff"}}, StateFileError),
         ({"devices": ["cpu:0"] * 100_000}, StateFileError),
         ({"format": "x"}, StateFileError),
@@ -144,19 +133,6 @@ def test_a_host_that_ends_its_run_while_it_is_looked_at_is_not_interrupted(store
     assert store.seen(stale) == store.stored_state()
     store.state_json.unlink()
     assert store.seen(stale).state == "interrupted"
-
-
-def test_a_recycled_pid_is_not_the_host(store: RunStore) -> None:
-    me = own()
-    store.write_state(store.state().replace(state="training", host=ProcessId(me.pid, me.started - 1000)))
-    assert store.state().state == "interrupted"
-    store.write_state(store.state().replace(state="training", host=me, error=None))
-    assert store.state().state == "training"
-
-
-def test_an_ended_run_with_a_dead_host_has_ended(store: RunStore) -> None:
-    store.write_state(store.state().replace(state="finished", host=DEAD))
-    assert store.state().state == "finished"
 
 
 def test_a_host_that_never_came_is_noticed(store: RunStore) -> None:
@@ -319,19 +295,6 @@ def test_what_names_no_run_or_several_is_refused(runs_dir: Path, text: str) -> N
     with pytest.raises(RunNotFoundError) as caught:
         find_run(runs_dir, text)
     assert caught.value.exit_code == 2
-
-
-def test_a_damaged_config_is_a_config_error(store: RunStore) -> None:
-    store.run_toml.write_text("recipe = ", encoding="utf-8")
-    with pytest.raises(ConfigError):
-        store.config()
-
-
-def test_home_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "my runs"))
-    assert default_runs_dir() == tmp_path / "my runs"
-    monkeypatch.delenv("RANKDECK_HOME")
-    assert default_runs_dir().parts[-2:] in ((("Rankdeck"), "runs"), ("rankdeck", "runs"))
 
 
 def test_the_data_folder_is_where_earlier_versions_had_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
