@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self.hello: Hello | None = None
         self.dropped = 0
         self._listener = listener
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.Transport  # from `connection_made` on, before which the listener knows nothing of it
         self._partial = bytearray()
         self._refused = False
         self._drained = 0
@@ -124,22 +124,21 @@ class Connection(asyncio.Protocol):
         self.send_line(codec.encode(message))
 
     def send_line(self, line: bytes) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
+        if self._transport.is_closing():
             return
-        if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+        if self.unread_bytes > MAX_UNREAD_BYTES:
             log.warning("%s reads nothing; its connection is closed", self)
-            transport.abort()
+            self.abort()
             return
-        transport.write(line)
+        self._transport.write(line)
 
     @property
     def unread_bytes(self) -> int:
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._transport.get_write_buffer_size()
 
     def refuse(self, reason: str) -> None:
         """Say why, then close."""
-        if self._refused or self._transport is None:
+        if self._refused:
             return
         self._refused = True
         log.info("%s is refused: %s", self, reason)
@@ -152,20 +151,18 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close once everything queued is sent."""
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
 
     def abort(self) -> None:
         """Close at once; what is queued is lost."""
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     def pause(self) -> None:
-        if self._transport is not None and not self._refused:
+        if not self._refused:
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if self._transport is not None and not self._refused:
+        if not self._refused:
             self._transport.resume_reading()
 
     def __str__(self) -> str:
@@ -176,7 +173,7 @@ class Connection(asyncio.Protocol):
     def _drain(self, size: int) -> None:
         """Ignore the rest of a refused peer's data; beyond the limit it stays in the system's buffers."""
         self._drained += size
-        if self._drained > REFUSAL_DRAIN_BYTES and self._transport is not None:
+        if self._drained > REFUSAL_DRAIN_BYTES:
             self._transport.pause_reading()
 
     # lines

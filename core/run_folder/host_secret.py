@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from core.errors import RankdeckError, StateFileError
+from core.errors import RankdeckError
 from core.files.atomic import explained, read_json, write_atomic
 from core.files.private import make_private
 from core.paths import data_folder
@@ -36,7 +36,7 @@ def read_secret(run_dir: Path) -> str | None:
         return None
     try:
         value = read_json(path, limit_bytes=_MAX_BYTES)
-    except (StateFileError, RankdeckError):
+    except RankdeckError:
         return None
     token = value.get("token") if isinstance(value, dict) else None
     return token if isinstance(token, str) else None
