@@ -19,7 +19,6 @@ OTHERS: Final = {
     "core/processes/launcher.py": "/proc",
     "core/processes/marks.py": "/proc",
     "workers/host_link/peak_memory.py": "/proc",
-    "core/processes/detached.py": "the null device",
     # Files that came with Rankdeck and are never written
     "app/preferences/documentation.py": "docs",
     "app/style/icons.py": "icons",
