@@ -15,21 +15,12 @@ from app.form.remedies import Remedies
 from app.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from app.widgets.buttons import Chip
 from app.widgets.notice_bar import Step
-from core.data.dataset import STDLIB, is_hub, typed_dataset
+from core.data.dataset import STDLIB, typed_dataset
 from core.errors import RankdeckError, sentences
-from core.formatting import byte_size
 
 _ASKED: Final = "Text file or folder (drop one here)"
 _NOT_ASKED: Final = "not needed"
 _PREVIEW: Final = "Preview the data as the model will see it"
-
-
-def data_text(dataset: str, files: int, size_bytes: int | None) -> str:
-    """The files and size of a dataset; of one of the Hub, the size of its copy here."""
-    if is_hub(dataset):
-        here = "not downloaded yet" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
-        return f"on the Hugging Face Hub, {here}"
-    return f"{files:,} file{'' if files == 1 else 's'}, {byte_size(size_bytes or 0)}"
 
 
 class DataField(QWidget):

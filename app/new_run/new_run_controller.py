@@ -11,7 +11,6 @@ from app.devices.device_table import DeviceTable
 from app.draft.draft import CheckedDraft
 from app.draft.draft_checks_controller import DraftChecksController
 from app.draft.recipe_list import RecipeList
-from app.new_run.data_field import data_text
 from app.new_run.install_controller import InstallController
 from app.new_run.new_run_sheet import NewRunSheet
 from app.new_run.preview_controller import PreviewController
@@ -27,6 +26,7 @@ from core.errors import RankdeckError
 from core.machine.cuda_torch import cuda_torch_offer
 from core.machine.devices import DeviceSample
 from core.machine.packages import MissingPackageError, Offer, offer_for
+from core.measure.preview_text import data_text
 
 if TYPE_CHECKING:
     from app.new_run.install_dialog import InstallDialog

@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.new_run.data_field import data_text
 from app.new_run.preview_dialog import PreviewDialog
+from core.measure.preview_text import data_text
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
