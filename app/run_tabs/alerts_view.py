@@ -17,12 +17,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.run_tabs.event_text import ALERT_LEVELS, alert_lines
 from app.style.icons import icon
 from app.widgets.build import lay_column
 from app.widgets.empty_note import WithNote
 from core.formatting import UNKNOWN, clock, count
 from core.machine.devices.names import RankNames
+from core.metrics.event_text import ALERT_LEVELS, alert_lines
 
 NOTHING: Final = "Nothing to report."
 PADDING: Final = 6

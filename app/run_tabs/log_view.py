@@ -11,8 +11,7 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QShowEvent, QTextCharFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QPlainTextEdit, QToolButton, QWidget
 
-from app.run_tabs.event_text import Event, event_level, event_text, is_logged
-from app.shown_run.rank_log import HOST, MAX_LINES, Level, LogChoice, LogLine, RankLog
+from app.shown_run.rank_log import HOST, MAX_LINES, LogChoice, LogLine, RankLog
 from app.style.icons import icon
 from app.style.palette import rank_colour
 from app.style.tones import muted, tone
@@ -21,6 +20,7 @@ from app.widgets.empty_note import WithNote
 from app.widgets.steady import ComboBox
 from core.formatting import clock
 from core.machine.devices.names import RankNames
+from core.metrics.event_text import Event, Level, event_level, event_text, is_logged
 
 NOTHING: Final = "What the run does, step by step, and what its devices print appears here."
 SILENT: Final = "This device has printed nothing."

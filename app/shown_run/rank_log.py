@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
 from app.threads.bridge import Feed, Send
 from core.held_files import open_binary
+from core.metrics.event_text import Level
 from core.run_folder.log_times import read_log_times
 
-Level = Literal["info", "warning", "error"]
 HOST: Final = -1
 MAX_LINES: Final = 20_000
 MAX_LINE_CHARACTERS: Final = 4_000

@@ -11,9 +11,10 @@ from core.cli.interrupts import Interrupts
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
 from core.client import HostConnection, stop_run
-from core.config.mode import Mode
 from core.errors import RankdeckError, StateFileError, sentences
-from core.formatting import UNKNOWN, count, duration, number
+from core.formatting import count, duration, number
+from core.machine.devices.names import RankNames
+from core.metrics.event_text import event_text
 from core.metrics.metrics_file import MetricsTail, parse_line
 from core.protocol.messages import RunStatus
 from core.recipes.main_metric import LOSS, MainMetric, MainMetrics
@@ -33,6 +34,13 @@ QUIET_S: Final = 4.0
 RETRY_S: Final = 5.0
 CONNECT_LIMIT_S: Final = 1.0
 _LOOK_S: Final = 0.001
+# Events with a line of their own, beside evaluations.
+_OWN_LINES: Final = (
+    *("launch", "data", "commit", "restart", "retry", "fallback"),
+    *("balance", "sample_left_out", "straggler", "alert"),
+)
+# Notes were printed before the start.
+_OF_THE_WINDOW: Final = ("window_step", "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,7 @@ class Follower:
                 self._progress.take(parsed)
                 if self._as_json:
                     self._terminal.data(line.decode("utf-8", errors="replace"))
-                elif (text := event_text(parsed, self._progress.metric)) and not self._is_known(parsed):
+                elif (text := line_text(parsed, self._progress.metric)) and not self._is_known(parsed):
                     self._terminal.say(text)
 
     def _is_known(self, line: Mapping[str, Any]) -> bool:
@@ -147,7 +155,7 @@ class Follower:
         before, self._trouble = self._trouble, trouble
         if trouble:
             self._said_early.add(trouble.get("cause", ""))
-            self._terminal.say(event_text({"event": "alert", **trouble}))
+            self._terminal.say(line_text({"event": "alert", **trouble}))
         else:
             cut = before.get("title", "").startswith(NO_CONNECTION)
             self._terminal.say("The connection is back." if cut else _WRITTEN_AGAIN)
@@ -246,43 +254,15 @@ class StopLadder:
         return "Saving a checkpoint at the next step, then stopping. Press Ctrl+C again to stop immediately."
 
 
-def event_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
-    event, step = line.get("event"), line.get("step")
-    if event == "launch":
-        devices = line.get("devices")
-        devices = ", ".join(map(str, devices)) if isinstance(devices, list) else UNKNOWN
-        return f"Training on {devices} ({line.get('mode')})."
-    if event == "data":
-        return f"Data: {line['text']}" if line.get("text") else ""
+def line_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
+    """Return the text of an event that has a line of its own; empty for others."""
+    event = line.get("event")
     if event == "eval":
-        return f"step {step}: {_evaluation(line, metric)}"
-    if event == "commit":
-        diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
-        made = line.get("checkpoint", line.get("generation"))  # 0.1
-        return f"step {step}: checkpoint {made} saved{diverged}"
-    if event == "restart":
-        parts = [str(line[name]) for name in ("title", "cause") if line.get(name)]
-        number_of = f"Restart {line['number']} of {line.get('of')}." if "number" in line else "The run starts again."
-        return sentences(number_of, *parts)
-    if event == "retry":
-        return f"{line.get('reason')} Retrying."
-    if event == "fallback":
-        what = "one device"
-        if line.get("engine"):
-            what = "PyTorch's engine"
-        elif line.get("mode") == Mode.INDEPENDENT:
-            what = "independent training on all devices; the best model is kept"
-        return f"Falling back to {what}: {line.get('reason')}"
-    if event == "balance":
-        return f"step {step}: batch shares by measured speed: {line.get('text')}"
-    if event == "sample_left_out" or (event == "straggler" and not line.get("ranks")):  # its beginning is an alert
-        return str(line.get("text"))
-    if event == "alert":
-        parts = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
-        if line.get("kind") == "not_charted" and isinstance(line.get("names"), dict) and line["names"]:
-            parts.append(f"For example: --map {next(iter(line['names']))}=loss")
-        return sentences(f"Alert: {line.get('title') or 'attention'}.", *parts)
-    return ""
+        return f"Step {line.get('step')}: {_evaluation(line, metric)}"
+    if event not in _OWN_LINES or (event == "data" and not line.get("text")):
+        return ""
+    text = event_text({name: value for name, value in line.items() if name not in _OF_THE_WINDOW}, RankNames())
+    return f"Alert: {text}" if event == "alert" else text
 
 
 def _evaluation(line: Mapping[str, Any], metric: MainMetric) -> str:

@@ -76,7 +76,7 @@ def test_it_is_resumed_in_its_own_folder(
     choice = ["--checkpoint", "6"] if back else []
     text = str(tmp_path / "text.txt")
     said = rankdeck(capsys, "resume", store.dir.name, "--dataset-file", text, "--steps", "75", *choice)
-    assert f"(checkpoint {6 if back else 7})" in said and "step 70: checkpoint 8 saved" in said
+    assert f"(checkpoint {6 if back else 7})" in said and "Step 70: checkpoint 8 saved" in said
     assert not (store.dir / "checkpoints").exists()
     folder = store.dir / "generations"
     newest = max(int(path.name) for path in folder.iterdir() if path.name.isdigit())

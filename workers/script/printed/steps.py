@@ -48,12 +48,14 @@ class Unread:
         order = sorted(found, key=lambda name: _rank(found[name]))[:MOST_NAMES]
         numbers = {name: found[name] for name in order}
         how = "Map printed names to charts" if numbers else "Print a name before each number"
+        step = f"{how}, or call rankdeck.log(step=…, loss=…) in the script."
         many = "1 line with numbers" if self.lines == 1 else f"{self.lines} lines with numbers"
         cause = f"The script has printed {many}, but Rankdeck recognised no step, loss or other metric in them."
         return {
             "title": "The script's output could not be charted",
             "cause": f"{cause} {_seen(numbers) or f'The numbers have no names, for example in “{self._example}”.'}",
-            "next_step": f"{how}, or call rankdeck.log(step=…, loss=…) in the script.",
+            "next_step": f"{step} For example: --map {order[0]}=loss" if order else step,
+            "window_step": f"{step} To chart them, open Charts in New run." if order else step,
             "names": {name: self._names.seen.get(name, name) for name in order},
             "numbers": numbers,
         }

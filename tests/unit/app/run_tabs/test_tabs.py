@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 
 from app.run_tabs.alerts_view import AlertsView
 from app.run_tabs.config_view import ConfigView
-from app.run_tabs.event_text import event_text
 from app.run_tabs.ledger_view import MOST_STRIPS, ROW, LedgerView
 from app.run_tabs.log_view import LogView
 from app.run_tabs.samples_view import SamplesView
@@ -24,6 +23,7 @@ from core.config.run_config import RunConfig
 from core.errors import StateFileError
 from core.ledger.ledger import BlockProgress, LedgerProgress
 from core.machine.devices.names import RankNames
+from core.metrics.event_text import event_text
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

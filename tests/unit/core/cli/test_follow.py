@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.cli.follow import Ending, Follower, StopLadder, event_text, exit_code, report_ending
+from core.cli.follow import Ending, Follower, StopLadder, exit_code, line_text, report_ending
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
@@ -32,47 +32,31 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
 def test_an_evaluation_begins_with_the_recipes_own_figure() -> None:
     metric = MainMetrics().of("clstm_ppo")
     line = {"event": "eval", "step": 5, "val_loss": -490.5, "val_return": 490.5, "val_length": 30.0}
-    assert event_text(line, metric) == "step 5: evaluation return 490.5, length 30.00"
-    assert event_text({"event": "eval", "step": 5, "val_loss": 2.0}, metric) == "step 5: validation loss 2.000"
+    assert line_text(line, metric) == "Step 5: evaluation return 490.5, length 30.00"
+    assert line_text({"event": "eval", "step": 5, "val_loss": 2.0}, metric) == "Step 5: validation loss 2.000"
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ({"event": "step", "step": 3}, ""),
-        ({"event": "data", "text": "CSV: 2 documents, 9 tokens."}, "Data: CSV: 2 documents, 9 tokens."),
+        ({"event": "finished", "step": 3}, ""),
         ({"event": "data", "tokens": 9}, ""),  # 0.1
-        ({"event": "launch", "devices": ["cpu:0"], "mode": "single"}, "Training on cpu:0 (single)."),
-        ({"event": "eval", "step": 5, "val_loss": 2.0}, "step 5: validation loss 2.000"),
-        ({"event": "eval", "step": 5, "val_loss": None, "nonfinite": ["val_loss"]}, "step 5: validation loss –"),
+        ({"event": "launch", "devices": ["cpu:0"], "mode": "single", "notes": ["A."]}, "Starting on CPU 0."),
+        ({"event": "eval", "step": 5, "val_loss": None, "nonfinite": ["val_loss"]}, "Step 5: validation loss –"),
         (
             {"event": "eval", "step": 5, "val_loss": -490.5, "val_return": 490.5, "val_halt_steps": 2},
-            "step 5: validation loss -490.5, return 490.5, halt steps 2",
+            "Step 5: validation loss -490.5, return 490.5, halt steps 2",
         ),
-        ({"event": "commit", "step": 5, "checkpoint": 2}, "step 5: checkpoint 2 saved"),
-        ({"event": "commit", "step": 5, "generation": 2}, "step 5: checkpoint 2 saved"),  # 0.1
-        ({"event": "fallback", "reason": "Rank 1 died."}, "Falling back to one device: Rank 1 died."),
+        ({"event": "commit", "step": 5, "generation": 2}, "Step 5: checkpoint 2 saved."),  # 0.1
         (
-            {"event": "fallback", "reason": "Rank 1 died.", "mode": "independent"},
-            "Falling back to independent training on all devices; the best model is kept: Rank 1 died.",
+            {"event": "alert", "title": "A", "cause": "B.", "next_step": "C.", "window_step": "D."},
+            "Alert: A. B. C.",
         ),
-        (
-            {"event": "restart", "number": 1, "of": 3, "title": "CPU 1: The process hangs", "cause": "B."},
-            "Restart 1 of 3. CPU 1: The process hangs. B.",
-        ),
-        ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Retrying."),
-        ({"event": "straggler", "ranks": [1], "text": "An alert says it."}, ""),
-        ({"event": "straggler", "ranks": [], "text": "They no longer wait."}, "They no longer wait."),
-        ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
-        (
-            {"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {"criterion": "criterion"}},
-            "Alert: A. B. For example: --map criterion=loss",
-        ),
-        ({"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {}}, "Alert: A. B."),
     ],
 )
 def test_what_a_person_sees_on_a_line_of_its_own(line: dict[str, Any], words: str) -> None:
-    assert event_text(line) == words
+    assert line_text(line) == words
 
 
 def test_following_ends_with_the_run_and_misses_no_line(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +75,7 @@ def test_following_ends_with_the_run_and_misses_no_line(store: RunStore, capsys:
     thread.join()
     assert ending.state.state == "finished"
     lines = [line for line in capsys.readouterr().out.splitlines() if "validation" in line]
-    assert lines == [f"step {step}: validation loss 1.500" for step in range(200)]
+    assert lines == [f"Step {step}: validation loss 1.500" for step in range(200)]
 
 
 def test_each_interrupt_is_handed_on_once_and_may_leave(store: RunStore) -> None:

@@ -1,18 +1,17 @@
-"""Event texts: an event of metrics.jsonl as one line of the log or of the alerts."""
+"""Event texts: an event of metrics.jsonl as one line, for the log, the alerts and the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from app.run_data.chart_names import NOT_CHARTED
-from app.shown_run.rank_log import Level
 from core.config.mode import Mode, mode_label
 from core.errors import full_stop, sentences
 from core.formatting import byte_size, count, listed, number
 from core.machine.devices.names import SEPARATOR, RankNames, label_by_uuid
 
 Event = Mapping[str, Any]
+Level = Literal["info", "warning", "error"]
 # Events that are alerts, and how bad they are.
 ALERT_LEVELS: Final[Mapping[str, Level]] = {
     "alert": "warning",
@@ -56,8 +55,6 @@ def alert_lines(event: Event, names: RankNames) -> tuple[str, ...]:
     has_cause = bool(source.get("cause"))  # then the reason is a word for programs ("slower")
     keys = ("title", "message", *(() if has_cause else ("reason",)), "cause", step)
     parts = [str(source[key]) for key in keys if source.get(key)]
-    if event.get("kind") == NOT_CHARTED and event.get("names"):
-        parts.append("To chart them, open Charts in New run")
     if parts:
         return (parts[0], *map(full_stop, parts[1:]))
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
@@ -140,7 +137,7 @@ def _finished(event: Event, _names: RankNames) -> str:
 
 def _restart(event: Event, _names: RankNames) -> str:
     number = f"Restart {event['number']} of {event.get('of')}." if "number" in event else "The run starts again."
-    return sentences(number, event.get("title"), event.get("cause"))
+    return sentences(number, *(str(event[name]) for name in ("title", "cause") if event.get(name)))
 
 
 def _model(event: Event, _names: RankNames) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.run_tabs.event_text import event_level, event_text
 from core.machine.devices.names import RankNames
+from core.metrics.event_text import event_level, event_text
 
 pytestmark = pytest.mark.windows
 NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
@@ -68,6 +68,11 @@ NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
         (
             {"event": "sample_left_out", "step": 3, "text": "No text is sampled at step 3."},
             "No text is sampled at step 3.",
+        ),
+        ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Retrying."),
+        (
+            {"event": "fallback", "reason": "Rank 1 died.", "mode": "independent", "was": "ddp"},
+            "DDP could not start, so each device trains its own model, and the best one is kept. Rank 1 died.",
         ),
         ({"event": "balance", "step": 3, "text": "12 and 4 samples"}, "Step 3: 12 and 4 samples."),
         ({"event": "straggler", "step": 3, "ranks": [1], "text": "An alert says it."}, ""),
