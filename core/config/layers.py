@@ -200,6 +200,11 @@ def load_config(path: Path) -> RunConfig:
     return config_from_mapping({"data_files": "all", **read_config(path)}, path)
 
 
+def former_settings(path: Path) -> list[str]:
+    """Return the keys of a run's config file that earlier versions had, and that change nothing any more."""
+    return [name for name in normalise(read_config(path), path).values if name in _FORMER_KEYS]
+
+
 def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]) -> RunConfig:
     changes: dict[str, Any] = {}
     options = dict(base.options)

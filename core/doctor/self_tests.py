@@ -18,7 +18,6 @@ from typing import Any, Final
 from core.doctor.finding import SELF_TESTS, Finding, Topic
 from core.doctor.modes import check_modes
 from core.errors import RankdeckError
-from core.formatting import number
 from core.held_files import read_utf8
 from core.launch.mode import why_no_cuda, why_no_nccl
 from core.launch.plan import plan_bare_ranks
@@ -168,15 +167,15 @@ def compute_finding(device: Device, ended: Ended) -> Finding:
     """Judge a device: a precision that it lacks is a degradation, anything else a failure."""
     topic = _compute_topic(device)
     parts = {name: ended.part(name) for name in _PRECISIONS}
-    speeds = ", ".join(f"{name} {_speed(part)}" for name, part in parts.items() if part.get("ok"))
+    works = f"works in {', '.join(name for name, part in parts.items() if part.get('ok'))}"
     lacking = {name: str(part.get("cause")) for name, part in parts.items() if part and not part["ok"]}
     if ended.cancelled:
         return topic.not_tried(ended.problem)
     if all(parts.values()) and not lacking:
-        return topic.ok(f"works: {speeds}")
+        return topic.ok(works)
     if all(parts.values()) and "fp32" not in lacking:
         text = "; ".join(f"{name}: {cause}" for name, cause in lacking.items())
-        return topic.warn(f"works: {speeds}. {text}", f"Choose another precision than {' and '.join(lacking)}.")
+        return topic.warn(f"{works}. {text}", f"Choose another precision than {' and '.join(lacking)}.")
     if not ended.failed:
         step = "Close other programs and run the self-tests again; if it happens again, report it with diagnostics."
         return topic.fail(ended.problem, step)
@@ -186,16 +185,11 @@ def compute_finding(device: Device, ended: Ended) -> Finding:
     return topic.fail(ended.failed, "Install PyTorch again, or use another Python environment.")
 
 
-def _speed(part: Mapping[str, Any]) -> str:
-    gflops = float(part["gflops"])
-    return f"{number(gflops / 1000)} TFLOP/s" if gflops >= 1000 else f"{number(gflops)} GFLOP/s"
-
-
 def link_finding(way: str, ended: Sequence[Ended]) -> Finding:
     """Judge a link by how each of its ranks ended."""
     topic, sums = _LINKS[way], [rank.part("sum") for rank in ended]
     if all(part.get("ok") for part in sums):
-        return topic.ok(f"{sums[0]['mb_per_s']:,.0f} MB/s between two processes")
+        return topic.ok("two processes sum tensors")
     # A rank whose partner died says only that its connection was closed.
     worst = next((rank for rank in ended if rank.broke), None)
     worst = worst or next((rank for rank in ended if rank.failed), None)

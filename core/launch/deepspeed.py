@@ -95,16 +95,13 @@ def effective_config(
     return {key: value for key, value in written.values.items() if key != "optimizer"}
 
 
-def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> None:
-    """Refuse settings that this stage, device or version of DeepSpeed lacks; raises as `effective_config`."""
+def check_run(config: RunConfig, batch: Batch, version: str) -> None:
+    """Refuse settings that this stage or version of DeepSpeed lacks; raises as `effective_config`."""
     clip_norm = config.options.get("clip_norm")
     settings = effective_config(config, batch, clip_norm=clip_norm if isinstance(clip_norm, int | float) else None)
-    if config.precision == "fp16" and on_cpu:
-        raise ConfigError(
-            "precision",
-            "DeepSpeed does not train in fp16 on the CPU.",
-            "Choose precision bf16 or fp32, or the engine torch.",
-        )
+    if config.precision == "fp16":  # it has none on a CPU, and a loss scale of its own on a GPU
+        step = "Choose precision bf16 or fp32, or the engine torch."
+        raise ConfigError("precision", "DeepSpeed is not used in fp16.", step)
     offloaded = settings["zero_optimization"].get("offload_optimizer", {}).get("device") == "cpu"
     if config.zero_stage == 2 and offloaded and batch.accumulation > 2 and _numbers(version) < _ADDS_UP_ALL:
         raise ConfigError(

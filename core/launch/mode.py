@@ -170,7 +170,7 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
         PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
     mode, notes = _mode(config, devices, platform)
-    engine, engine_notes = _engine(config, mode, platform, devices)
+    engine, engine_notes = _engine(config, mode, platform)
     by_ddp = mode.reduces_gradients(config.zero_stage, by_torch=engine == TORCH)
     if by_ddp and config.gradient_exchange not in EXCHANGES:  # a run of an earlier version
         gone = f"Gradients are sent whole: {config.gradient_exchange} is no longer offered, so the run takes auto."
@@ -264,9 +264,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
     return mode, (*notes, *not_as_asked(config.mode, mode, synchronises=config.sync_every is not None))
 
 
-def _engine(
-    config: RunConfig, mode: Mode, platform: Platform, devices: Sequence[Device]
-) -> tuple[str, tuple[str, ...]]:
+def _engine(config: RunConfig, mode: Mode, platform: Platform) -> tuple[str, tuple[str, ...]]:
     """Return the engine of a sharding mode, and notes for the user.
 
     `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's.
@@ -290,7 +288,7 @@ def _engine(
             f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
             "Choose stage 3, or leave the weights on the device.",
         )
-    possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
+    possible = config.precision != "fp16" or config.zero_engine == DEEPSPEED
     if by_deepspeed and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
         return DEEPSPEED, ()
     if config.offload_optimizer and stage == 1:
@@ -311,7 +309,7 @@ def _engine_note(stage: int, engine: str, deepspeed: str | None, *, chosen: bool
         return f"ZeRO stage {stage} by {name} ({'chosen' if chosen else 'installed'})."
     if chosen:
         return pytorch_engine_note(stage, "")
-    why = "DeepSpeed is not installed" if deepspeed is None else "DeepSpeed does not train in fp16 on the CPU"
+    why = "DeepSpeed is not installed" if deepspeed is None else "DeepSpeed is not used in fp16"
     return pytorch_engine_note(stage, why)
 
 

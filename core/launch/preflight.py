@@ -128,9 +128,9 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
     Raises:
         ConfigError: DeepSpeed's configuration cannot be used, or contradicts other settings.
     """
-    config, choice, batch, devices = run.config, run.choice, run.batch, run.devices
+    config, choice, batch = run.config, run.choice, run.batch
     if choice.engine == DEEPSPEED:
-        check_run(config, batch, devices[0].kind == "cpu", run.platform.deepspeed_version or "")
+        check_run(config, batch, run.platform.deepspeed_version or "")
         return ()
     if config.deepspeed_config is None:
         return ()

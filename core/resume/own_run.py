@@ -12,7 +12,7 @@ from core.checkpoints.checkpoint_choice import choose_checkpoint, list_checkpoin
 from core.checkpoints.restore_plan import plan_restore, policy_for
 from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config.device_names import with_counts
-from core.config.layers import Given, config_from_given, normalise, with_absolute_paths
+from core.config.layers import Given, config_from_given, former_settings, normalise, with_absolute_paths
 from core.config.lr_schedule import CONTINUE, RESTART
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
@@ -317,6 +317,8 @@ def _copies_text(run: ResolvedRun, folder: _Folder, names: RankNames) -> str:
 def _warnings(run: ResolvedRun, folder: _Folder) -> tuple[str, ...]:
     state, fresh = folder.state, folder.checkpoint is None
     warnings = []
+    if former := former_settings(folder.store.run_toml):
+        warnings.append(f"Settings of an earlier version, without effect in this one: {', '.join(former)}.")
     if state.state == "interrupted" and not fresh:
         warnings.append("It was interrupted; steps after that checkpoint are trained again.")
     if not fresh and (run.mode, run.world_size) != (folder.mode, len(state.devices)):

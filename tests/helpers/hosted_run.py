@@ -120,13 +120,22 @@ def newest(store: RunStore) -> int:
 
 def lines(store: RunStore, event: str) -> list[dict[str, Any]]:
     """Metrics lines of one kind, over all attempts; a torn last line is left out."""
-    found = []
+    return [line for line in all_lines(store) if line["event"] == event]
+
+
+def all_lines(store: RunStore) -> list[dict[str, Any]]:
     data = store.metrics.read_bytes() if store.metrics.exists() else b""
-    for line in data.splitlines(keepends=True):
-        if line.endswith(b"\n"):
-            value = json.loads(line)
-            if value["event"] == event:
-                found.append(value)
+    return [json.loads(line) for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def kept(store: RunStore) -> list[dict[str, Any]]:
+    """The metrics lines of what is in the weights, or was when copies were chosen from: each launch takes some back."""
+    found: list[dict[str, Any]] = []
+    for line in all_lines(store):
+        if line["event"] == "launch" and line["resumed_from"]:
+            back = {int(rank): step for rank, step in line["resumed_from"].items()}
+            found = [old for old in found if old.get("step", 0) <= back.get(old["rank"], old.get("step", 0))]
+        found.append(line)
     return found
 
 

@@ -55,10 +55,10 @@ _ENDS: Final = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "<|im_end|>
 class TokenizerError(ConfigError):
     """A model's tokenizer that cannot be used."""
 
-    title = "The model's tokenizer cannot be used"
+    title = "The tokenizer cannot be used"
 
     def __init__(self, cause: str, next_step: str) -> None:
-        super().__init__("model", cause, next_step)
+        super().__init__("tokenizer_file", cause, next_step)
 
 
 @dataclass(frozen=True, slots=True)

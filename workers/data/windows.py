@@ -39,9 +39,7 @@ def cut_windows(tokens: int, seq_len: int, val_fraction: float, train_tokens: in
     """
     if train_tokens is not None:
         _check_splits(train_tokens, tokens - train_tokens, seq_len)
-        return Windows(train_tokens, (train_tokens - 1) // seq_len, (tokens - train_tokens - 1) // seq_len)
-    train_tokens = tokens - max(int(tokens * val_fraction), seq_len + 1)
-    if train_tokens < seq_len + 1:
+    elif (train_tokens := tokens - max(int(tokens * val_fraction), seq_len + 1)) < seq_len + 1:
         raise DatasetError(
             f"The text has {tokens} tokens; with a sequence length of {seq_len} at least {2 * seq_len + 2} are needed.",
             "Choose more text or a shorter sequence length.",

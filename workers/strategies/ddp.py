@@ -19,7 +19,7 @@ from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
-from workers.strategies.replica import Replica
+from workers.strategies.replica import Replica, Trained
 
 _DEFAULTS: Final = {
     "find_unused_parameters": False,
@@ -59,9 +59,8 @@ class DdpStrategy(Strategy):
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """The model behind DDP; rank 0 writes for all, since all hold the same."""
-        optimizer = optimization.optimizer(model, lr)
-        suffix = "" if self.place.rank == 0 else None
-        return self._behind_ddp(DdpReplica(model, optimizer, optimization, precision, suffix))
+        trained = Trained(model, optimization.optimizer(model, lr), optimization, precision)
+        return self._behind_ddp(DdpReplica(trained, "" if self.place.rank == 0 else None))
 
     def recall(self, counters: Mapping[str, Any]) -> None:
         """With more than two ranks gloo and shared memory add in different orders, so the same way is taken again."""

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from torch.distributed.tensor import DTensor
-from torch.optim import Optimizer
 
 from core.config import RunConfig
 from core.errors import RankdeckError
@@ -31,7 +30,7 @@ from workers.state_files.slices import StatePart, TensorSlice
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
-from workers.strategies.replica import MayStep, Replica, always
+from workers.strategies.replica import MayStep, Replica, Trained, always
 
 # A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message of
 # its own.
@@ -80,8 +79,8 @@ class FsdpStrategy(DdpStrategy):
         # What is left belongs to the whole model: it is in use from its first layer to its last, so letting go of it
         # between forward and backward would only mean gathering it again at once.
         fully_shard(model, reshard_after_forward=False, **options)
-        optimizer = optimization.optimizer(model, lr)
-        return FsdpReplica(self.place, model, optimizer, optimization, precision, self._stage)
+        trained = Trained(model, optimization.optimizer(model, lr), optimization, precision)
+        return FsdpReplica(self.place, trained, self._stage)
 
     def compiled_parts(self, model: nn.Module) -> list[nn.Module]:
         """Blocks one by one: FSDP gathers and drops their weights in between, which no kernel can hold."""
@@ -98,20 +97,12 @@ class FsdpReplica(Replica):
 
     in_collective = True  # from the first layer's weights on
 
-    def __init__(
-        self,
-        place: RankPlace,
-        model: nn.Module,
-        optimizer: Optimizer,
-        optimization: Optimization,
-        precision: Precision,
-        stage: int,
-    ) -> None:
-        super().__init__(model, optimizer, optimization, precision, f"_shard{place.rank}")
+    def __init__(self, place: RankPlace, trained: Trained, stage: int) -> None:
+        super().__init__(trained, f"_shard{place.rank}")
         self._place = place
         self._stage = stage
-        self._sharded = cast(FSDPModule, model)
-        self._buffers = list(model.buffers())
+        self._sharded = cast(FSDPModule, trained.model)
+        self._buffers = list(trained.model.buffers())
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
         """Gradients are shared out in every micro-batch, else each rank would have to keep all of them in between.

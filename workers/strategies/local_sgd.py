@@ -13,7 +13,6 @@ from typing import Final
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from core.config.sync import Synchronisation
 from workers.optim.optimizer import Optimization
@@ -23,7 +22,7 @@ from workers.state_files.slices import StatePart
 from workers.strategies.base import RankPlace
 from workers.strategies.outer_optimizer import OuterOptimizer
 from workers.strategies.process_group import make_process_group
-from workers.strategies.replica import Replica
+from workers.strategies.replica import Replica, Trained
 from workers.strategies.single import IndependentStrategy
 
 OUTER_FILE: Final = "outer.safetensors"
@@ -53,10 +52,10 @@ class LocalSgdStrategy(IndependentStrategy):
         self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision
     ) -> LocalSgdReplica:
         """A whole copy a rank, written under the rank's name, and the shared weights, which rank 0 writes."""
-        optimizer = optimization.optimizer(model, lr)
+        trained = Trained(model, optimization.optimizer(model, lr), optimization, precision)
         wire = self.place.device if self.place.backend == "nccl" else torch.device("cpu")
         outer = OuterOptimizer(model, self.rule, dist.all_reduce, wire)
-        return LocalSgdReplica(self.place, outer, model, optimizer, optimization, precision)
+        return LocalSgdReplica(self.place, outer, trained)
 
     def cast(self, row: Sequence[int]) -> None:
         """Put this rank's row into the next ballot without waiting for it; `count` gives what came of it."""
@@ -86,16 +85,8 @@ class LocalSgdStrategy(IndependentStrategy):
 class LocalSgdReplica(Replica):
     """A whole model that goes its own way between rounds; `outer` is what the ranks share."""
 
-    def __init__(
-        self,
-        place: RankPlace,
-        outer: OuterOptimizer,
-        model: nn.Module,
-        optimizer: Optimizer,
-        optimization: Optimization,
-        precision: Precision,
-    ) -> None:
-        super().__init__(model, optimizer, optimization, precision, f"_rank{place.rank}")
+    def __init__(self, place: RankPlace, outer: OuterOptimizer, trained: Trained) -> None:
+        super().__init__(trained, f"_rank{place.rank}")
         self.outer = outer
         self._writes_outer = place.rank == 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,14 +30,27 @@ def always(norm: Tensor) -> bool:
     return True
 
 
-class Replica:
-    """A whole model and its optimizer.
+class Trained(NamedTuple):
+    """A model and what trains it.
 
-    Args:
+    Attributes:
         model: The recipe's, on its device.
         optimizer: Over `model`'s trainable parameters, in the order of `Optimization.groups`.
         optimization: The update rule.
         precision: The forward pass's format, and the loss scale.
+    """
+
+    model: nn.Module
+    optimizer: Optimizer
+    optimization: Optimization
+    precision: Precision
+
+
+class Replica:
+    """A whole model and its optimizer.
+
+    Args:
+        trained: The model and its optimizer.
         suffix: Of this rank's files: "" for `weights.safetensors`, "_rank1" for a copy of its own; None when another
             rank writes the same numbers.
         optimizer_suffix: The same for the optimizer's file, where that differs.
@@ -51,24 +64,12 @@ class Replica:
 
     in_collective = False
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: Optimizer,
-        optimization: Optimization,
-        precision: Precision,
-        suffix: str | None = "",
-        optimizer_suffix: str | None = None,
-    ) -> None:
-        self.model = model
-        self.module = model
-        self.evaluated = model
-        self.optimizer = optimizer
-        self._optimization = optimization
-        self._precision = precision
+    def __init__(self, trained: Trained, suffix: str | None = "", optimizer_suffix: str | None = None) -> None:
+        self.model, self.optimizer, self._optimization, self._precision = trained
+        self.module = self.evaluated = self.model
         self._suffix = suffix
         self._optimizer_suffix = suffix if optimizer_suffix is None else optimizer_suffix
-        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
 
     # one step
 

@@ -11,7 +11,7 @@ from torch import nn
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.strategies.base import RankPlace, Strategy
-from workers.strategies.replica import Replica
+from workers.strategies.replica import Replica, Trained
 
 
 class SingleStrategy(Strategy):
@@ -22,9 +22,11 @@ class SingleStrategy(Strategy):
     def __init__(self, place: RankPlace) -> None:
         super().__init__(place)
         self.group_rank, self.group_size = 0, 1
+        self._suffix = ""
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        return Replica(model, optimization.optimizer(model, lr), optimization, precision)
+        trained = Trained(model, optimization.optimizer(model, lr), optimization, precision)
+        return Replica(trained, self._suffix)
 
 
 class IndependentStrategy(SingleStrategy):
@@ -36,7 +38,4 @@ class IndependentStrategy(SingleStrategy):
     def __init__(self, place: RankPlace) -> None:
         super().__init__(place)
         self.replica_group = self.copy = place.rank
-
-    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        optimizer = optimization.optimizer(model, lr)
-        return Replica(model, optimizer, optimization, precision, f"_rank{self.place.rank}")
+        self._suffix = f"_rank{place.rank}"

@@ -13,7 +13,7 @@ from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
 from workers.strategies.ddp import DdpReplica, DdpStrategy
-from workers.strategies.replica import Replica, optimizer_state
+from workers.strategies.replica import Replica, Trained, optimizer_state
 
 
 class ZeroStrategy(DdpStrategy):
@@ -29,7 +29,7 @@ class ZeroStrategy(DdpStrategy):
         )
         rank = self.place.rank
         suffixes = ("" if rank == 0 else None, f"_shard{rank}")
-        return self._behind_ddp(ZeroReplica(model, optimizer, optimization, precision, *suffixes))
+        return self._behind_ddp(ZeroReplica(Trained(model, optimizer, optimization, precision), *suffixes))
 
 
 class ZeroReplica(DdpReplica):

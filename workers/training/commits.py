@@ -98,12 +98,6 @@ class Commits:
         self._writer.start()
         return number
 
-    def begin_surely(self, request: CommitRequest) -> int:
-        """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
-        begun = self.begin_when_free(request)
-        self.wait_written()
-        return begun
-
     def begin_when_free(self, request: CommitRequest) -> int:
         """As `begin`, but asks again until the host is free."""
         while (begun := self.begin(request)) == BUSY:

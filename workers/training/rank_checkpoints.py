@@ -101,10 +101,10 @@ class RankCheckpoints:
             rounds,
             diverged=not finite,
         )
+        when_free = surely or wait
+        begun = self.commits.begin_when_free(request) if when_free else self.commits.begin(request, join=join)
         if surely:
-            begun = self.commits.begin_surely(request)
-        else:
-            begun = self.commits.begin_when_free(request) if wait else self.commits.begin(request, join=join)
+            self.commits.wait_written()
         if begun > 0 and finite:
             self.divergence.last_good = step
 

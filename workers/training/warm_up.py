@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-import torch
 
 from core.protocol.messages import COMPILING
-from workers.optim import seeding
 from workers.training.evaluation import to_device
 from workers.training.setup import TrainingSetup
+from workers.training.step_start import StepStart
 from workers.training.task import LossAndMetrics
 
 
@@ -41,12 +40,9 @@ class WarmUp:
     @contextmanager
     def without_trace(self) -> Iterator[None]:
         """Passes in it move no generator and leave no statistics in the model's buffers."""
-        buffers = [(buffer, buffer.clone()) for buffer in self._replica.model.buffers()]
-        with seeding.untouched(self._setup.device):
-            yield
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
+        start = StepStart(self._replica.model, self._setup.device)
+        yield
+        start.restore()
 
     def _pass(self, samples: int) -> None:
         setup, plan = self._setup, self._setup.batches.plan

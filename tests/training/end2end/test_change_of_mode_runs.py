@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -17,7 +17,7 @@ from core.cli import main
 from core.client import stop_run, wait_for_end
 from core.ledger.ledger import Ledger, read_state_file
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import lines, write_text
+from tests.helpers.hosted_run import all_lines, kept, lines, write_text
 
 pytestmark = [
     pytest.mark.slow,
@@ -112,27 +112,11 @@ def end(store: RunStore, how: str, attempt: int) -> None:
 
 def _has_trained(store: RunStore, attempt: int) -> bool:
     """A checkpoint was made, and each rank that trains alone has warmed up; one may start much later than another."""
-    own = [line for line in _lines(store) if line["attempt"] == attempt]
+    own = [line for line in all_lines(store) if line["attempt"] == attempt]
     steps = Counter(line["rank"] for line in own if line["event"] == "step")
     state = store.state()
     alone = range(len(state.devices)) if state.mode == "independent" else ()
     return any(line["event"] == "commit" for line in own) and all(steps[rank] > WARMUP for rank in alone)
-
-
-def _lines(store: RunStore) -> list[dict[str, Any]]:
-    whole = store.metrics.read_bytes().splitlines(keepends=True) if store.metrics.exists() else []
-    return [json.loads(line) for line in whole if line.endswith(b"\n")]
-
-
-def kept(store: RunStore) -> list[dict[str, Any]]:
-    """The metrics lines of what is in the weights, or was when copies were chosen from: each launch takes some back."""
-    found: list[dict[str, Any]] = []
-    for line in _lines(store):
-        if line["event"] == "launch" and line["resumed_from"]:
-            back = {int(rank): step for rank, step in line["resumed_from"].items()}
-            found = [old for old in found if old.get("step", 0) <= back.get(old["rank"], old.get("step", 0))]
-        found.append(line)
-    return found
 
 
 @pytest.mark.parametrize("chain", CHAINS)

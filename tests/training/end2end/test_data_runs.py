@@ -1,4 +1,4 @@
-"""Data as people have it, from the file to trained ranks: packed rows, limits, a cache that is emptied, a kill."""
+"""Data as people have it, from the file to trained ranks: limits, a cache that is emptied, a kill."""
 
 from __future__ import annotations
 
@@ -30,23 +30,6 @@ def spoil(path: Path) -> Path:
 
 def events_of(store: RunStore) -> list[dict[str, Any]]:
     return lines(store, "data")
-
-
-def test_packed_rows_train_two_ranks_as_the_same_text_does(tmp_path: Path) -> None:
-    packed = write_rows(tmp_path / "rows.jsonl.gz", texts())
-    curves = []
-    for name, dataset in (("packed", packed), ("table", write_rows(tmp_path / "rows.csv", texts()))):
-        store = make_run(tmp_path / name, dataset, "ddp", 2, steps=6)
-        assert host(store) == 0
-        curves.append(curve(store))
-        (event,) = events_of(store)
-        assert (event["documents"], event["bad_rows"], event["text_column"]) == (400, 0, "text")
-        assert event["text_column_guessed"] and not event["reused"]
-    assert len(curves[0]) == 6 and curves[0] == curves[1]
-    again = make_run(tmp_path / "again", packed, "single", 1, steps=2)
-    assert host(again) == 0
-    assert events_of(again)[0]["reused"]
-    assert len(list(token_cache_dir().iterdir())) == 2
 
 
 def test_bad_rows_fail_a_run_past_a_limit_only(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypot
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
 from tests.unit.workers.training.test_batches import all_batches, group, indices, ledger_of, plans  # noqa: E402
-from workers.training.balance import LoadBalance, Sharing, equal, proportional, step_s  # noqa: E402
+from workers.training.balance import LoadBalance, Sharing, equal, proportional  # noqa: E402
 
 
 class Ranks:
@@ -174,8 +174,3 @@ def test_with_any_shares_every_sample_counts_once_and_alike(
                     assert part.weight / len(part.indices) / world == pytest.approx(1 / step.global_samples)
         if alike:
             assert len({len(step.micro_batches) for step in steps}) == 1, "else a rank waits for a pass nobody makes"
-
-
-def test_a_step_lasts_as_long_as_its_slowest_rank() -> None:
-    assert step_s((32, 32), (200.0, 100.0)) == pytest.approx(0.32)
-    assert step_s((43, 21), (200.0, 100.0)) == pytest.approx(0.215)

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final, Self
 
 import pytest
@@ -32,10 +31,9 @@ from tests.training.workers.sharded_training import (
     resumed,
     stored,
 )
-from workers.optim.precision import Precision
 from workers.state_files.safetensors_files import read
 from workers.strategies import RankPlace, SingleStrategy, Strategy
-from workers.strategies.deepspeed.engine import LossScale, import_deepspeed
+from workers.strategies.deepspeed.engine import import_deepspeed
 from workers.strategies.deepspeed.zero import DeepSpeedReplica
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), needs_deepspeed]
@@ -115,30 +113,6 @@ def short(
         return {"losses": losses, "norm": float(training.norm), "masters": masters}
 
 
-def loss_scales(rank: BareRank) -> dict[str, Any]:
-    """DeepSpeed's own dynamic loss scale beside the run's scaler: DeepSpeed refuses fp16 itself without a GPU."""
-    from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler
-
-    precision = Precision("fp16", CPU)
-    own = DynamicLossScaler(2.0**16, 3, 1.0, 1, False, dtype=torch.half)
-    both = LossScale(SimpleNamespace(optimizer=SimpleNamespace(loss_scaler=own)), precision.scaler, CPU)
-
-    def step(overflow: bool) -> list[float]:
-        both.take()
-        own.update_scale(overflow)
-        both.give()
-        scale = precision.loss_scale()
-        return [own.cur_scale, -1.0 if scale is None else float(scale)]
-
-    with DeepSpeedTraining.on(rank, "1"):
-        followed = [step(overflow) for overflow in (False, True, False, False)]
-        saved = precision.scaler.state_dict()
-        followed += [step(False), step(False)]
-        own.cur_scale, own.cur_iter, own.last_overflow_iter = 8.0, 100, 57  # another process, another history
-        precision.scaler.load_state_dict(saved)
-        return {"followed": followed, "resumed": [step(False), step(False)]}
-
-
 def every_stage(rank: BareRank) -> dict[str, Any]:
     import_deepspeed(rank.place("import"))
     gc.freeze()  # each of its engines has all that is there looked through
@@ -148,7 +122,6 @@ def every_stage(rank: BareRank) -> dict[str, Any]:
     found["resumed"] = {f"{way} from {by}": resumed(DeepSpeedTraining, rank, way, by) for way, by in pairs}
     twice = {"grad_accum_steps": 2}
     found["clipped"] = {way: short(rank, way, twice, micro=2, clip=0.5) for way in every}
-    found["scales"] = loss_scales(rank)
     found["bf16"] = {way: short(rank, way, precision="bf16", clip=1.0) for way in every}
     found["offload"] = {
         way: short(rank, way, {**twice, "offload_optimizer": True, "offload_parameters": way == "3"}, micro=2, clip=0.5)
@@ -251,14 +224,6 @@ def test_bf16_keeps_whole_masters(two: list[dict[str, Any]]) -> None:
         assert found["masters"] == ["torch.float32"]
         assert _apart(found["losses"], ddp) < 0.1
         assert found["losses"] == two[1]["bf16"][stage]["losses"]
-
-
-def test_the_loss_scale_that_is_charted_and_saved_is_deepspeeds(two: list[dict[str, Any]]) -> None:
-    """It grows after some steps in a row without overflow, also when a resume lies between them."""
-    high, low = [2.0**16] * 2, [2.0**15] * 2
-    for rank in two:
-        assert rank["scales"]["followed"] == [high, low, low, low, low, high]
-        assert rank["scales"]["resumed"] == [low, high]
 
 
 def _apart(one: list[float], other: list[float]) -> float:

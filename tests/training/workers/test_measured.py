@@ -31,28 +31,9 @@ def loss(_: nn.Module, batch: Tensor) -> LossAndMetrics:
     return LossAndMetrics(batch.mean() * 100, {"loss": batch.mean(), "squares": batch.square().mean()})
 
 
-def evaluation(samples: int) -> Evaluation:
-    return Evaluation(samples, samples, 2, lambda i: torch.from_numpy(i).double() + 1, loss, Precision("fp32", CPU))
-
-
-class OneOfTwo(SingleStrategy):
-    def __init__(self, rank: int, other: Sequence[float]) -> None:
-        super().__init__(RankPlace(rank, 2, CPU))
-        self.other = other
-        self.group_rank, self.group_size = rank, 2
-
-    def total(self, values: Sequence[float]) -> list[float]:
-        return [a + b for a, b in zip(values, self.other, strict=True)]
-
-
 def test_an_evaluation_averages_every_figure_by_samples() -> None:
-    found = evaluation(5).measure(nn.Identity(), SingleStrategy(RankPlace(0, 1, CPU)))
-    assert found == (3.0, {"val_squares": 11.0})
-
-
-def test_a_rank_without_a_share_knows_the_figures_of_the_others() -> None:
-    """One held-out sample on two ranks: one of them has none, and both sum the same numbers."""
-    assert evaluation(1).measure(nn.Identity(), OneOfTwo(0, [1.0, 4.0, 16.0])) == (4.0, {"val_squares": 16.0})
+    evaluation = Evaluation(5, 5, 2, lambda i: torch.from_numpy(i).double() + 1, loss, Precision("fp32", CPU))
+    assert evaluation.measure(nn.Identity(), SingleStrategy(RankPlace(0, 1, CPU))) == (3.0, {"val_squares": 11.0})
 
 
 class OneOf(SingleStrategy):

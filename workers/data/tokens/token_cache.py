@@ -39,17 +39,17 @@ def mark_used(index: Path) -> None:
         os.utime(index)
 
 
-def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> None:
-    """Remove folders whose tokens were not used for some days, by the age of the file `index` in them.
+def remove_unused(cache: Path) -> None:
+    """Remove folders whose tokens were not used for `UNUSED_DAYS`, by the age of the index in them.
 
     Under Windows a folder that a process has mapped cannot be renamed, and stays; elsewhere the process keeps what it
     has mapped.
     """
-    oldest = time.time() - days * 86_400  # files' times are wall times
+    oldest = time.time() - UNUSED_DAYS * 86_400  # files' times are wall times
     for folder in [entry for entry in cache.iterdir() if entry.is_dir()]:
         with contextlib.suppress(OSError):
             if folder.suffix != _REMOVED:
-                used = folder / index
+                used = folder / INDEX
                 if (used if used.exists() else folder).stat().st_mtime >= oldest:
                     continue
                 folder = folder.rename(folder.with_suffix(_REMOVED))
@@ -145,7 +145,7 @@ def tokenise(corpus: Corpus, tokenizer: TokenizerSpec, cache: Path, progress: Pr
         folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder, progress):
         data = _found(folder) or _make(corpus, tokenizer, folder, progress)
-    remove_unused(cache, INDEX)
+    remove_unused(cache)
     return data
 
 

@@ -17,12 +17,13 @@ from workers.recipes.clstm_ppo.trading import Market, open_files
 def check(request: Request) -> Checked:
     """Refuse what cannot be trained; give notes, and sizes that are adapted to the batch."""
     options = read_options(request, Options)
+    fitted = Checked() if request.global_batch is None else fit(request, request.global_batch)
     notes: list[str] = []
     market: Market | None = None
     if is_trading(options):
         named = request.config.dataset_file
-        if Path(named).is_dir():
-            return Checked()  # which files of a folder are read is known to the ranks
+        if request.resumes or Path(named).is_dir():
+            return fitted  # its prices are in its folder; which files of a folder are read is known to the ranks
         files, market = open_files(named, lambda: [Path(named)], options)
         notes += [
             f"{file.name}: {len(file.prices):,} prices in the column {file.column!r}, {file.bad_rows:,} of "
@@ -32,9 +33,6 @@ def check(request: Request) -> Checked:
     world = open_world(options, market)
     kind = "numbers" if world.actions.continuous else "actions to choose from"
     notes.append(f"{world.name}: {world.observations.size} numbers observed, {world.actions.count} {kind}.")
-    if request.global_batch is None:
-        return Checked(notes)
-    fitted = fit(request, request.global_batch)
     return Checked([*fitted.notes, *notes], fitted.settings)
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from rankdeck.recipe import (
     TOKENIZER,
     TOKENIZER_FILES,
-    ConfigError,
     TextSource,
-    TokenizerError,
     Tokens,
     copy_tokenizer,
     read_options,
+    tokens_in,
     train_bpe,
 )
-from rankdeck.recipe import tokens_in as open_tokens
 from workers.recipes.hf_causal_lm.check import tokenizer_path
 from workers.recipes.hf_causal_lm.options import Options
 
@@ -40,16 +37,10 @@ def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
                 shutil.copyfile(path.parent / name, folder / name)
         shutil.copyfile(path, folder / TOKENIZER)  # it may have another name, beside one that has this
     elif model is not None:
-        with _refused():
-            copy_tokenizer(model, folder)
+        copy_tokenizer(model, folder)
     else:
         learn(data.texts(_LEARN_BYTES), options.vocab_size, folder)
     return tokens_in(folder)
-
-
-def tokens_in(folder: Path) -> Tokens:
-    with _refused():
-        return open_tokens(folder)
 
 
 def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
@@ -64,14 +55,3 @@ def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
     }
     text = json.dumps(settings, indent=2) + "\n"
     (folder / "tokenizer_config.json").write_text(text, encoding="utf-8", newline="\n")
-
-
-@contextmanager
-def _refused() -> Iterator[None]:
-    """Raise a tokenizer's error as this recipe's."""
-    try:
-        yield
-    except TokenizerError as error:
-        raise ConfigError(
-            "tokenizer_file", error.cause, error.next_step, title="The tokenizer cannot be used"
-        ) from error

@@ -33,6 +33,7 @@ from rankdeck.recipe import (
     opening_text,
     read_options,
     spread,
+    tokens_in,
 )
 from workers.recipes.hf_causal_lm.check import check_model, tokenizer_path
 from workers.recipes.hf_causal_lm.exporting import export_folder
@@ -51,7 +52,7 @@ from workers.recipes.hf_causal_lm.model import (
 from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
 from workers.recipes.hf_causal_lm.source import ask_size, find_source, local_folder
-from workers.recipes.hf_causal_lm.tokens import make_tokens, tokens_in
+from workers.recipes.hf_causal_lm.tokens import make_tokens
 
 # In the run's data folder: the model's `config.json` and tokenizer, for the ranks and for export.
 KEPT: Final = "model"

@@ -178,38 +178,5 @@ def grad_norm(engine: Any, device: torch.device) -> torch.Tensor:
     return torch.as_tensor(float("nan") if norm is None else norm, dtype=torch.float32, device=device)
 
 
-class LossScale:
-    """Keeps DeepSpeed's loss scale and the run's scaler alike: the scaler is charted, and saved with a checkpoint."""
-
-    def __init__(self, engine: Any, scaler: torch.amp.GradScaler, device: torch.device) -> None:
-        own = getattr(engine.optimizer, "loss_scaler", None)
-        self._own: Any = own if scaler.is_enabled() and getattr(own, "dynamic", False) else None
-        self._scaler = scaler
-        self._given = (0.0, 0)
-        if self._own is not None:
-            scaler.scale(torch.zeros((), device=device))  # it makes its scale when it is first used
-        self.give()
-
-    def take(self) -> None:
-        """Before a step: a checkpoint may have been loaded."""
-        if self._own is None:
-            return
-        state = self._scaler.state_dict()
-        if (state["scale"], state["_growth_tracker"]) != self._given:
-            self._own.cur_scale = float(state["scale"])
-            self._own.cur_iter = self._own.last_overflow_iter + 2 + int(state["_growth_tracker"])
-
-    def give(self) -> None:
-        """After a step. DeepSpeed counts one step more before the scale grows than torch does: hence -1 at first."""
-        if self._own is None:
-            return
-        steady = self._own.cur_iter - self._own.last_overflow_iter - 1
-        since = (steady - 1) % self._own.scale_window if steady else -1
-        self._given = (float(self._own.cur_scale), since)
-        self._scaler.load_state_dict(
-            {**self._scaler.state_dict(), "scale": self._given[0], "_growth_tracker": self._given[1]}
-        )
-
-
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "no reason given")[:300]

@@ -1,8 +1,8 @@
 """ZeRO stages 1, 2 and 3 with DeepSpeed as the engine.
 
 The optimizer is the recipe's own (torch's AdamW), so nothing is compiled. Losses are those of DDP: bit for bit in
-stage 1, and in stage 2 where a step is one micro-batch; stage 3 differs by rounding. In bf16 and fp16 the weights on
-each device are in that format, and the fp32 masters, spread over the ranks, are in the checkpoint.
+stage 1, and in stage 2 where a step is one micro-batch; stage 3 differs by rounding. In bf16 the weights on each device
+are in that format, and the fp32 masters, spread over the ranks, are in the checkpoint. It is not used in fp16.
 
 Method: Rajbhandari et al., ZeRO (arXiv 1910.02054).
 """
@@ -30,15 +30,9 @@ from workers.state_files.saved_state import SavedState
 from workers.state_files.slices import StatePart, TensorSlice
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
-from workers.strategies.deepspeed.engine import (
-    LossScale,
-    forget_gradients,
-    grad_norm,
-    import_deepspeed,
-    make_engine,
-)
+from workers.strategies.deepspeed.engine import forget_gradients, grad_norm, import_deepspeed, make_engine
 from workers.strategies.deepspeed.shards import CutShards, FlatShards, Shards
-from workers.strategies.replica import MayStep, Replica, always, described_groups
+from workers.strategies.replica import MayStep, Replica, Trained, always, described_groups
 
 
 class DeepSpeedStrategy(DdpStrategy):
@@ -84,7 +78,8 @@ class DeepSpeedStrategy(DdpStrategy):
         shards: Shards = FlatShards(engine, optimizer)
         if self.forward_is_collective:
             shards = CutShards(engine, optimizer, self.place.rank)
-        replica = DeepSpeedReplica(self.place, engine, shards, before, model, optimizer, optimization, precision)
+        trained = Trained(model, optimizer, optimization, precision)
+        replica = DeepSpeedReplica(self.place, engine, shards, before, trained)
         if self.forward_is_collective:
             replica.evaluated = engine
         return replica
@@ -96,7 +91,7 @@ class DeepSpeedStrategy(DdpStrategy):
                 f"The DeepSpeed configuration has a section optimizer, but the recipe uses {optimization.kind_name}.",
                 "Leave the section optimizer out.",
             )
-        check_run(self._config, self._batch, self.place.device.type == "cpu", self._deepspeed.__version__)
+        check_run(self._config, self._batch, self._deepspeed.__version__)
         clip_norm = float(optimization.clip_norm)
         settings = effective_config(self._config, self._batch, precision=precision.name, clip_norm=clip_norm)
         return without_open_values(settings)
@@ -131,36 +126,23 @@ class DeepSpeedReplica(Replica):
 
     in_collective = True  # the engine counts micro-batches, and reduces as it likes
 
-    def __init__(
-        self,
-        place: RankPlace,
-        engine: Any,
-        shards: Shards,
-        before: Before,
-        model: nn.Module,
-        optimizer: Optimizer,
-        optimization: Optimization,
-        precision: Precision,
-    ) -> None:
-        super().__init__(model, optimizer, optimization, precision, f"_shard{place.rank}")
+    def __init__(self, place: RankPlace, engine: Any, shards: Shards, before: Before, trained: Trained) -> None:
+        super().__init__(trained, f"_shard{place.rank}")
         self.module = engine
         self.shards = shards
         self._place = place
         self._engine = engine
         self._before = before
-        self._buffers = [buffer for buffer in model.buffers() if buffer.numel()]
-        self._loss_scale = LossScale(engine, precision.scaler, place.device)
+        self._buffers = [buffer for buffer in trained.model.buffers() if buffer.numel()]
 
     # one step
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
         """Tell DeepSpeed where a step ends, however many micro-batches it has."""
-        self._loss_scale.take()
         self._engine.set_gradient_accumulation_boundary(last)
         return nullcontext()
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """DeepSpeed scales the loss for fp16 itself."""
         del last
         self._engine.backward(loss, scale_wrt_gas=False)
 
@@ -170,7 +152,6 @@ class DeepSpeedReplica(Replica):
         Buffers are then rank 0's, as under DDP.
         """
         self._engine.step()
-        self._loss_scale.give()
         norm = grad_norm(self._engine, self._place.device)
         may_step(norm)
         for buffer in self._buffers:

@@ -85,23 +85,6 @@ def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
-    """Each way by name trains and all ranks end the same."""
-    found = {}
-    for wanted in ("auto", "plain"):
-        exchange = choose_all_reduce(group, place, wanted)
-        found[wanted] = [exchange.name, exchange.summary, trained(place, exchange)]
-        exchange.close()
-    return found
-
-
-def agree(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
-    exchange = choose_all_reduce(group, place, "shared")
-    weights = trained(place, exchange)
-    exchange.close()
-    return {"name": exchange.name, "weights": weights}
-
-
 def surprises(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """Shared memory that sums wrongly, or not at all, in one of the ranks: all go over gloo."""
     right = SharedAllReduce.sum
@@ -140,8 +123,7 @@ def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any
 
 
 SCENARIOS: dict[str, Callable[[dist.ProcessGroup, RankPlace], dict[str, Any]]] = {
-    "train": train, "ways": ways, "agree": agree, "surprises": surprises,
-    "die_in_training": die_in_training,
+    "train": train, "surprises": surprises, "die_in_training": die_in_training,
 }  # fmt: skip
 
 
@@ -154,7 +136,7 @@ def in_turn(rank: BareRank, *names: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return run_ranks(in_turn, 2, tmp_path_factory.mktemp("two"), "train", "ways", "surprises")
+    return run_ranks(in_turn, 2, tmp_path_factory.mktemp("two"), "train", "surprises")
 
 
 def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> None:
@@ -166,14 +148,6 @@ def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> 
     assert first["waited"] and second["waited"]
 
 
-def test_every_way_trains(two: list[dict[str, Any]]) -> None:
-    first, second = (rank["ways"] for rank in two)
-    for wanted, (name, words, weights) in first.items():
-        assert weights == second[wanted][2], wanted
-        assert name == second[wanted][0] and words.startswith("Gradients go ")
-    assert (first["auto"][0], first["plain"][0]) == ("shared", "gloo") and first["auto"][2] == first["plain"][2]
-
-
 @pytest.mark.windows
 def test_training_on_windows_and_a_rank_that_dies(tmp_path: Path) -> None:
     """One start of ranks: the same training as above, then a death that the backward pass names."""
@@ -183,11 +157,6 @@ def test_training_on_windows_and_a_rank_that_dies(tmp_path: Path) -> None:
     assert died["type"] == "PeerLostError" and "rank 1 (process" in died["cause"]
     assert died["s"] < 5.0
     assert RankFailure(0, 1.0, report=RankFailed(**died["report"])).is_secondary
-
-
-def test_three_ranks_stay_equal(tmp_path: Path) -> None:
-    found = [rank["agree"] for rank in run_ranks(in_turn, 3, tmp_path, "agree")]
-    assert found == [found[0]] * 3 and found[0]["name"] == "shared"
 
 
 def test_a_surprise_at_the_self_test_means_gloo_for_all(two: list[dict[str, Any]]) -> None:

@@ -118,17 +118,6 @@ def test_half_precision_trains_as_fp32_does(name: str, tolerance: float) -> None
     assert exact["scales"] == [None] * STEPS
 
 
-def test_master_weights_and_gradients_stay_in_fp32() -> None:
-    model = torch.nn.Linear(4, 4)
-    precision = Precision("fp16", CPU)
-    with precision.forward():
-        out = model(torch.randn(2, 4))
-        assert out.dtype == torch.float16
-    out.float().sum().backward()
-    assert model.weight.dtype == torch.float32
-    assert model.weight.grad is not None and model.weight.grad.dtype == torch.float32
-
-
 def test_the_scale_is_told_saved_and_resumed(tmp_path: Path) -> None:
     """Rank 1 overflows in step 4; checkpoints after step 6 are taken away, and the run resumes from there."""
     store = make_run(

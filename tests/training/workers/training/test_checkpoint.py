@@ -135,14 +135,6 @@ def test_the_state_of_another_optimizer_is_refused(tmp_path: Path) -> None:
     assert refused.value.title == "The optimizer is different"
 
 
-def test_one_device_can_take_over_what_independent_ranks_wrote(tmp_path: Path) -> None:
-    model, _ = committed(tmp_path, IndependentStrategy(RankPlace(0, 2, CPU)))
-    alone = SingleStrategy(RankPlace(0, 1, CPU))
-    other, replica = trained(alone, 0)
-    load_part(tmp_path, alone, replica)
-    assert torch.equal(model.embedding.weight, other.embedding.weight)
-
-
 def test_a_rank_that_was_not_there_before_starts_from_rank_0(tmp_path: Path) -> None:
     model, _ = committed(tmp_path, IndependentStrategy(RankPlace(0, 1, CPU)))
     second = IndependentStrategy(RankPlace(1, 2, CPU))

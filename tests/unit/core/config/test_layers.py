@@ -14,6 +14,7 @@ from core.config.layers import (
     Given,
     config_from_given,
     config_from_mapping,
+    former_settings,
     load_config,
     normalise,
     with_absolute_paths,
@@ -208,6 +209,7 @@ def test_a_setting_of_an_earlier_version_is_passed_over(tmp_path: Path) -> None:
     former = ["keep_micro_batch = true", "max_kwh = 2.0", "work_stealing = true", "nodes = '1:2'", "nic = 'eth0'"]
     path.write_text("\n".join([*former, "batch_size = 4"]), encoding="utf-8")
     assert load_config(path).batch_size == 4
+    assert former_settings(path) == ["keep_micro_batch", "max_kwh", "work_stealing", "nodes", "nic"]
 
 
 def test_a_choice_of_an_earlier_version_is_read_but_not_offered(tmp_path: Path) -> None:

@@ -92,12 +92,12 @@ def test_what_cannot_be_used_by_itself_is_said(text: str, words: str) -> None:
             {"offload_optimizer": True},
             'the run\'s is "cpu"',
         ),
-        (None, {"precision": "fp16"}, "fp16 on the CPU"),
+        (None, {"precision": "fp16"}, "not used in fp16"),
     ],
 )
 def test_what_contradicts_the_run_is_refused(text: str | None, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_run(config(2, text, **settings), BATCH, on_cpu=True, version="0.19.8")
+        check_run(config(2, text, **settings), BATCH, version="0.19.8")
     assert words in caught.value.cause
     assert caught.value.next_step
 
@@ -106,10 +106,10 @@ def test_versions_that_lose_gradients_are_refused_where_they_do() -> None:
     """Seen with 0.16.5: stage 2, optimizer on the CPU, four micro-batches a step."""
     wanted = config(2, offload_optimizer=True)
     with pytest.raises(ConfigError, match="loses gradients"):
-        check_run(wanted, BATCH, on_cpu=False, version="0.16.5")
-    check_run(wanted, BATCH, on_cpu=False, version="0.19.8")
-    check_run(wanted, Batch(4, 2, 2, 16), on_cpu=False, version="0.16.5")
-    check_run(wanted.replace(zero_stage=3), BATCH, on_cpu=False, version="0.16.5")
+        check_run(wanted, BATCH, version="0.16.5")
+    check_run(wanted, BATCH, version="0.19.8")
+    check_run(wanted, Batch(4, 2, 2, 16), version="0.16.5")
+    check_run(wanted.replace(zero_stage=3), BATCH, version="0.16.5")
 
 
 def test_agreeing_values_pass() -> None:
@@ -122,13 +122,13 @@ def test_agreeing_values_pass() -> None:
         }
     )
     wanted = config(1, text, precision="bf16", options={"clip_norm": 1.0})
-    check_run(wanted, BATCH, on_cpu=True, version="0.19.8")
+    check_run(wanted, BATCH, version="0.19.8")
     assert "optimizer" not in effective_config(wanted, BATCH), "the recipe's is handed over as an object"
 
 
 def test_what_rankdeck_does_not_know_is_left_to_deepspeed() -> None:
     text = '{"zero_optimization": {"stage": 2, "new_in_2027": true, "reduce_bucket_size": 2.5}}'
-    check_run(config(2, text), BATCH, on_cpu=True, version="0.19.8")
+    check_run(config(2, text), BATCH, version="0.19.8")
     assert effective_config(config(2, text))["zero_optimization"]["new_in_2027"] is True
 
 

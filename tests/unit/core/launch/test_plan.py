@@ -226,7 +226,7 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
         (
             {"zero_stage": 1, "precision": "fp16"},
             "0.19.8",
-            "ZeRO stage 1 by PyTorch's own engine: DeepSpeed does not train in fp16 on the CPU.",
+            "ZeRO stage 1 by PyTorch's own engine: DeepSpeed is not used in fp16.",
         ),
         ({"mode": "fsdp"}, "0.19.8", ""),
         ({"mode": "ddp"}, "0.19.8", ""),

@@ -295,6 +295,15 @@ def test_another_chunk_size_is_refused_with_both_named(runs: Path) -> None:
     assert "50" in caught.value.cause and "70" in caught.value.cause
 
 
+def test_settings_of_an_earlier_version_are_named_in_one_note(runs: Path) -> None:
+    store = make_run(runs)
+    assert not any("earlier version" in line for line in plan(store.dir, runs).warnings)
+    toml = store.run_toml.read_text(encoding="utf-8")
+    store.run_toml.write_text(f"work_stealing = true\nmax_kwh = 2.0\n{toml}", encoding="utf-8", newline="\n")
+    (note,) = [line for line in plan(store.dir, runs).warnings if "earlier version" in line]
+    assert note == "Settings of an earlier version, without effect in this one: work_stealing, max_kwh."
+
+
 def test_another_recipe_is_refused(runs: Path) -> None:
     with pytest.raises(ConfigError, match="minigpt"):
         plan(make_run(runs).dir, runs, recipe="other")

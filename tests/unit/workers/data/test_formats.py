@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -119,23 +118,6 @@ def test_a_broken_parquet_file_is_a_bad_row(tmp_path: Path) -> None:
     texts, counts, _ = read(tmp_path)
     assert texts == ["fine"] and dict(counts.bad) == {"broken": 1}
     assert "b.parquet" in counts.examples[0]
-
-
-@pytest.mark.parametrize(
-    ("rows", "column"),
-    [
-        ([{"id": "a1", "text": "short"}, {"id": "b2", "text": "words"}], "text"),
-        ([{"title": "A", "body": "a longer body of words"}], "body"),
-        ([{"label": "positive", "Review": "I liked it a lot."}, {"label": "positive", "Review": "So so."}], "Review"),
-        ([{"n": 1, "lang": "en", "what": f"sentence number {n} of them all"} for n in range(9)], "what"),
-        ([{"prompt": "Say hi to all of us.", "id": 3}], "prompt"),
-        ([{"url": "http://a.example/x", "content": "words", "score": 0.3}], "content"),
-    ],
-)
-def test_the_text_column_is_guessed(tmp_path: Path, rows: list[dict[str, Any]], column: str) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert open_corpus(str(path), {}).column == column
 
 
 def test_a_person_says_which_column_is_the_text(tmp_path: Path) -> None:

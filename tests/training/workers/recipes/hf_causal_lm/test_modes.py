@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="trains for real")
 import torch
 from torch import nn
 
+from rankdeck.recipe import tokens_in
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_peft, needs_transformers, typed_options
@@ -22,7 +23,6 @@ from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.recipes.hf_causal_lm.model import be_quiet, checkpointed, trained_model, with_lora, writer
 from workers.recipes.hf_causal_lm.samples import Packing, loss
-from workers.recipes.hf_causal_lm.tokens import tokens_in
 from workers.strategies import Strategy
 from workers.training.checkpoint import load_part, take_part, write_part
 from workers.training.evaluation import Evaluation

@@ -13,9 +13,9 @@ pytest.importorskip("torch", reason="trains for real")
 pytest.importorskip("tokenizers", reason="tokens are made by the tokenizers package")
 
 from core.config import RunConfig
-from rankdeck.recipe import ConfigError
+from rankdeck.recipe import TokenizerError, tokens_in
 from tests.training.workers.recipes.hf_causal_lm.made import TEXTS, options
-from workers.recipes.hf_causal_lm.tokens import LEARNED_END, learn, make_tokens, tokens_in
+from workers.recipes.hf_causal_lm.tokens import LEARNED_END, learn, make_tokens
 
 pytestmark = pytest.mark.windows
 
@@ -102,5 +102,5 @@ def test_without_an_end_of_text_an_empty_line_stands_between_documents(tmp_path:
 
 def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": {}}}', encoding="utf-8")
-    with pytest.raises(ConfigError, match="is not a tokenizer"):
+    with pytest.raises(TokenizerError, match="is not a tokenizer"):
         tokens_in(tmp_path)

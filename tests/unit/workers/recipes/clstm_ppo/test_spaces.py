@@ -1,4 +1,4 @@
-"""How an environment is seen, and how one acts in it."""
+"""How an environment is seen, and how one acts in it; environments by name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("gymnasium", reason="the environments are made of it")
 
 from rankdeck.recipe import ConfigError
+from tests.unit.workers.recipes.clstm_ppo.made import world_of
 from workers.recipes.clstm_ppo.environments import Actions, actions_of, observations_of
 
 
@@ -48,3 +49,13 @@ def test_actions_made_of_numbers_keep_to_their_limits() -> None:
     np.testing.assert_allclose(drawn.std(0), [1, 3], rtol=0.05)
     with pytest.raises(ConfigError, match="Discrete"):
         actions_of(MultiBinary(3), "switches")
+
+
+def test_the_default_hides_what_has_to_be_remembered() -> None:
+    import gymnasium
+
+    world = world_of()
+    environment = gymnasium.make("CartPole-v1")
+    row = world.observations.flat(environment.reset(seed=0)[0])
+    assert world.observations.size == 2 and row.tolist() == environment.reset(seed=0)[0][[0, 2]].tolist()
+    environment.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankdeck.recipe import ConfigError
-from workers.recipes.hf_causal_lm.source import Source, cached_folder, find_source, not_here
+from workers.recipes.hf_causal_lm.source import Source, cached_folder, find_source, not_here, size_text, wanted_files
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,9 @@ def test_a_name_is_the_hubs_or_an_architecture(model: str, source: Source) -> No
     assert find_source(model) == source
 
 
-@pytest.mark.parametrize("model", ["", "mistral", "a/b/c", "hf://", "../name", "owner/..n", "hf://a b", "/no/folder"])
+@pytest.mark.parametrize(
+    "model", ["", "mistral", "a/b/c", "hf://", "../name", "owner/..n", "hf://a b", "/no/folder", "C:\\models\\mine"]
+)
 def test_other_texts_are_refused(model: str) -> None:
     with pytest.raises(ConfigError, match="neither a folder") as caught:
         find_source(model)
@@ -69,3 +71,9 @@ def test_the_refusal_says_where_it_was_looked_for(cache: Path) -> None:
     refusal = not_here(source)
     assert str(cache) in refusal.next_step and "its size is shown" in refusal.next_step
     assert "--" not in refusal.window_step and refusal.allows == "allow_download"
+
+
+def test_sizes_are_those_of_what_is_fetched() -> None:
+    files = [("model.safetensors", 5_000_000_000), ("config.json", 600), ("tf_model.h5", 7), ("pytorch_model.bin", 9)]
+    assert wanted_files(files) == files[:2]
+    assert (size_text(5_000_000_600), size_text(2_500_000)) == ("5.0 GB", "2.5 MB")
