@@ -1,10 +1,10 @@
-"""Step reports: one metrics line a step, and an alarm where a run quietly stops learning, as fp16 overflows."""
+"""Step reports: one metrics line a step, and the end of a run in which every step overflows fp16."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -17,7 +17,6 @@ from workers.training.setup import TrainingSetup
 _LOOK_EVERY: Final = 10
 # Steps in which memory grows most: the first makes the optimizer's state, the next comes on top of it.
 _SETTLING: Final = 3
-_ALERT_AFTER: Final = 25
 _HOPELESS_AFTER: Final = 50
 
 
@@ -53,34 +52,26 @@ class Step:
         return self.metrics.get("loss")
 
 
-class BadSteps:
-    """Counts bad steps in a row, on the device; reads the count every ten steps, since a GPU has to be waited for."""
+class Overflows:
+    """Counts overflows in a row on the device, and reads the count every ten steps, since a GPU has to be waited for.
 
-    def __init__(self, device: torch.device, *, enabled: bool = True) -> None:
-        self.count = 0
-        self._enabled = enabled
+    Raises `OverflowingError` after 50.
+    """
+
+    def __init__(self, device: torch.device) -> None:
         self._in_a_row = torch.zeros((), dtype=torch.int64, device=device)
-        self._alerted = False
 
-    def note(self, step: int, norm: Tensor) -> Literal["alert", "hopeless"] | None:
-        """Count a step, bad if its norm isn't finite; "alert" once after 25 in a row, "hopeless" after 50."""
-        if not self._enabled:
-            return None
+    def note(self, step: int, norm: Tensor) -> None:
         self._in_a_row = torch.where(torch.isfinite(norm), 0, self._in_a_row + 1)
-        if step % _LOOK_EVERY:
-            return None
-        self.count = int(self._in_a_row)
-        if self.count >= _HOPELESS_AFTER:
-            return "hopeless"
-        if self.count >= _ALERT_AFTER and not self._alerted:
-            self._alerted = True
-            return "alert"
-        self._alerted = self._alerted and self.count > 0
-        return None
+        if step % _LOOK_EVERY == 0 and int(self._in_a_row) >= _HOPELESS_AFTER:
+            raise OverflowingError(
+                f"Up to step {step} every gradient for at least 50 steps overflowed fp16 and was skipped.",
+                "Choose precision bf16 or fp32, or lower the learning rate, and resume.",
+            )
 
 
 class StepReports:
-    """Reports steps and finished chunks, and raises or warns when nothing is learned because fp16 overflows."""
+    """Reports steps and finished chunks."""
 
     def __init__(self, setup: TrainingSetup) -> None:
         self._session = setup.session
@@ -89,7 +80,7 @@ class StepReports:
         self._tokens = setup.task.tokens_per_sample
         self._device = setup.device
         self._peak_memory = PeakMemoryReport(setup.session.reporter, setup.device)
-        self._skipped = BadSteps(setup.device, enabled=setup.precision.scaler.is_enabled())
+        self._overflows = Overflows(setup.device) if setup.precision.scaler.is_enabled() else None
 
     def step(self, step: Step) -> None:
         """Report a step; raise `OverflowingError` where every gradient has overflowed for too long."""
@@ -115,7 +106,8 @@ class StepReports:
             chunk_id=batch.chunk_id,
         )
         self._report_chunks(step)
-        self._check_skipped(step)
+        if self._overflows is not None:
+            self._overflows.note(step.number, step.grad_norm)
         if step.number == self._session.first_step:
             self._session.phase("first step")
         if step.number < self._session.first_step + _SETTLING or step.number % LOOK_EVERY == 0:
@@ -138,23 +130,6 @@ class StepReports:
                     samples=chunk.samples,
                     loss=None if step.loss is None else float(step.loss),
                 )
-
-    def _check_skipped(self, step: Step) -> None:
-        found = self._skipped.note(step.number, step.grad_norm)
-        if found == "hopeless":
-            raise OverflowingError(
-                f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was skipped.",
-                "Choose precision bf16 or fp32, or lower the learning rate, and resume.",
-            )
-        if found and self._session.strategy.group_rank == 0:
-            self._session.reporter.event(
-                "alert",
-                step=step.number,
-                kind="overflow",
-                title="The model is not learning",
-                cause="For 25 steps or more in a row the gradient overflowed fp16, so the steps were skipped.",
-                next_step="If this continues, choose precision bf16 or fp32.",
-            )
 
     def _device_memory(self, step: int) -> int | None:
         """The peak on a GPU, in a step in ten: PyTorch makes a table of a hundred figures for it, some 0.1 ms."""
