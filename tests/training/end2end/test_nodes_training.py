@@ -53,12 +53,8 @@ def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: Ne
         (line["epoch"], line["block_id"], line["chunk_id"]) for line in kept(store) if line["event"] == "chunk_complete"
     )
     assert len(trained) > 50 and set(trained.values()) == {1}
-<<<<<<< HEAD
     # Of a last batch that is smaller than the number of ranks one has no sample, and no loss.
-    losses = [line["loss"] for line in _kept(store) if line["event"] == "step" and "loss" in line]
-=======
-    losses = [line["loss"] for line in kept(store) if line["event"] == "step"]
->>>>>>> 898033e1 (Name former settings at a resume, and cut extras of the workers)
+    losses = [line["loss"] for line in kept(store) if line["event"] == "step" and "loss" in line]
     assert losses[-1] < losses[0] - 0.3
     assert store.model.is_file()
 
