@@ -85,8 +85,11 @@ class MachineGroup(Card):
         box.setAccessibleName(f"{device.name} of {self.machine.name}")
         box.setToolTip(f"Trains on {self.machine.name}")
         box.setEnabled(not device.hidden_by)
-        box.toggled.connect(lambda: self.toggled.emit(self))
+        box.toggled.connect(self._on_toggled)
         return box
+
+    def _on_toggled(self, _on: bool) -> None:
+        self.toggled.emit(self)
 
     def _say(self, text: str) -> None:
         self.state.setText(text)
