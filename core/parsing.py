@@ -85,12 +85,10 @@ def parse_json(
     text: str | bytes | bytearray,
     *,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
-    constant: Callable[[str], Any] | None = None,
 ) -> Any:
     """Parse a JSON text, or UTF-8 without a byte order mark. NaN and infinities come through: their field checks them.
 
     `pairs` makes an object from its keys and values; None makes a dict, in which the last of two equal keys counts.
-    `constant` is asked for NaN, Infinity and -Infinity.
 
     Raises:
         ParseError: It is not JSON, not UTF-8, or beyond the limits.
@@ -98,8 +96,8 @@ def parse_json(
     if isinstance(text, bytes | bytearray):  # asyncio under Windows hands bytearrays over
         text = decode_utf8(text)
     decoder = _JSON
-    if pairs is not None or constant is not None:
-        decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant, parse_int=_integer)
+    if pairs is not None:
+        decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_int=_integer)
     try:
         value = decoder.decode(text)
     except json.JSONDecodeError as error:

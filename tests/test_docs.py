@@ -102,7 +102,6 @@ OF_EXPORT = {
     "--dtype",
     "--overwrite",
     "--checkpoint",
-    "--allow-diverged",
     "--samples",
     "--step",
     "--folder",

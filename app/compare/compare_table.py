@@ -1,4 +1,4 @@
-"""Table of a comparison: results, and the settings and environment that differ, with a column for each run."""
+"""Table of a comparison: results, and the settings that differ, with a column for each run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CompareTableView(Card):
     def __init__(self) -> None:
         super().__init__()
         self.comparison = Comparison()
-        self.view = named(QTableWidget(), "Results, settings and environment of the compared runs")
+        self.view = named(QTableWidget(), "Results and settings of the compared runs")
         self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.view.setFont(tabular(self.view.font()))
         self.view.setFrameShape(QFrame.Shape.NoFrame)
@@ -57,7 +57,7 @@ class CompareTableView(Card):
         self.same = muted_label(wraps=False)
         self.all = QPushButton("Show &all")
         self.all.setCheckable(True)
-        self.all.setToolTip("Also show the settings and the environment that are the same")
+        self.all.setToolTip("Also show the settings that are the same")
         self.all.toggled.connect(self._on_all_toggled)
         foot = lay_row(None, self.same, self.all, None, spacing=8, margins=(12, 0, 8, 0))
         lay_column(self, self.view, foot, spacing=4, margins=(1, 4, 1, 6), grow=self.view)

@@ -20,7 +20,7 @@ from core.formatting import count, percent
 
 if TYPE_CHECKING:
     from app.shown_run.ledger_data import LedgerSnapshot
-    from core.ledger.ledger import BlockProgress
+    from core.ledger.progress import BlockProgress
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"

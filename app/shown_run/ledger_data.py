@@ -15,7 +15,7 @@ from core.files.stamp import Stamp, stamp_of
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import BlockProgress, LedgerProgress
+    from core.ledger.progress import BlockProgress, LedgerProgress
 
 POLL_S: Final = 1.0
 
@@ -38,7 +38,8 @@ class LedgerSnapshot:
 
 def read_ledger(path: Path) -> LedgerSnapshot:
     """Read a state file of ours; raises `StateFileError`."""
-    from core.ledger.ledger import Ledger, read_state_file  # here, in the reader's thread: the window opens without it
+    from core.ledger.ledger import Ledger  # here, in the reader's thread: the window opens without it
+    from core.ledger.state_file import read_state_file
 
     file = read_state_file(path)
     ledger = Ledger.from_file(file)

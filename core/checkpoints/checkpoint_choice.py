@@ -8,6 +8,7 @@ from pathlib import Path
 
 from core.checkpoints.store import ASIDE, Checkpoint, CheckpointStore
 from core.errors import StateFileError, UsageError
+from core.formatting import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
     return tuple(entry_of(item, aside=item.number in aside) for item in sorted(found, key=lambda item: item.number))
 
 
-def choose_checkpoint(folder: Path, text: str, run: str, *, allow_diverged: bool = False) -> Checkpoint:
-    """Return the checkpoint with the number that a person gave, whole and with finite weights unless allowed.
+def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:
+    """Return the checkpoint with the number that a person gave, whole and with finite weights.
 
     Raises:
         UsageError: There is none of that number, or it is diverged.
@@ -61,7 +62,7 @@ def choose_checkpoint(folder: Path, text: str, run: str, *, allow_diverged: bool
             f"There are: {', '.join(kept)}. Older ones have been removed." if kept else "No checkpoint was saved yet.",
             title="There is no such checkpoint",
         )
-    if entry.diverged and not allow_diverged:
+    if entry.diverged:
         raise UsageError(
             f"The weights of checkpoint {number} (step {entry.step:,}) are not finite.",
             another,
@@ -78,13 +79,8 @@ def newer_than(number: int, entries: Sequence[CheckpointEntry]) -> tuple[int, ..
 
 
 def aside_line(numbers: Sequence[int]) -> str:
-    names = [f"{number}{ASIDE}" for number in numbers]
-    if len(names) == 1:
-        return (
-            f"A newer checkpoint is set aside: its folder is renamed to {names[0]}. It is kept but not used; "
-            f"choose checkpoint {numbers[0]} to go back to it."
-        )
+    names = listed([f"{number}{ASIDE}" for number in numbers])
     return (
-        f"Newer checkpoints are set aside: their folders are renamed to {', '.join(names[:-1])} and {names[-1]}. They "
-        f"are kept but not used; choose checkpoint {numbers[-1]} to go back to the newest."
+        f"Newer checkpoints are set aside: their folders are renamed to {names}. They are kept but not used; choose "
+        f"checkpoint {numbers[-1]} to go back to the newest."
     )

@@ -89,7 +89,7 @@ def plan_restore(
     then, now = _groups(checkpoint.mode, checkpoint.world_size), _groups(mode, world)
     if then == 1:
         return RestorePlan(("",) * world, (checkpoint.step,) * world, same_groups=now == 1)
-    copies = [_copy(checkpoint, rank) for rank in range(checkpoint.world_size)]
+    copies = _copies(checkpoint)
     if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
         return _plan_one_copy(copies, world, checkpoint.step, policy, name)
     new = range(then, now)
@@ -118,6 +118,14 @@ def _plan_one_copy(
         lost = f"what {listed(others)} learned alone is missing from these weights"
         note += f"; {lost}, though its samples count as trained"
     return RestorePlan((str(best.rank),) * world, (step,) * world, same_groups=False, note=note)
+
+
+def best_copy(checkpoint: Checkpoint) -> Copy:
+    return _best(_copies(checkpoint))
+
+
+def _copies(checkpoint: Checkpoint) -> list[Copy]:
+    return [_copy(checkpoint, rank) for rank in range(checkpoint.world_size)]
 
 
 def _best(copies: Sequence[Copy]) -> Copy:

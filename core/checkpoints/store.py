@@ -83,7 +83,6 @@ class DamagedCheckpoint:
     """A checkpoint that was committed and cannot be used, as it is damaged, or whole and diverged at a step."""
 
     number: int
-    folder: Path
     reason: str
     diverged_at: int | None = None
 
@@ -244,7 +243,7 @@ class CheckpointStore:
             self._damaged.add(known)
             path = self._folder(known)
             lost = path / MANIFEST if path.exists() else path
-            damaged.append(DamagedCheckpoint(known, path, f"{lost} is missing, though it was committed."))
+            damaged.append(DamagedCheckpoint(known, f"{lost} is missing, though it was committed."))
         for number in reversed(self._numbers()):
             if not (self._folder(number) / MANIFEST).exists():
                 continue
@@ -254,11 +253,11 @@ class CheckpointStore:
                 raise
             except StateFileError as error:
                 self._damaged.add(number)
-                damaged.append(DamagedCheckpoint(number, self._folder(number), error.cause))
+                damaged.append(DamagedCheckpoint(number, error.cause))
                 continue
             if checkpoint.diverged:
                 reason = "Its weights are not finite."
-                damaged.append(DamagedCheckpoint(number, checkpoint.folder, reason, diverged_at=checkpoint.step))
+                damaged.append(DamagedCheckpoint(number, reason, diverged_at=checkpoint.step))
                 continue
             self._in_use = number
             return checkpoint, damaged

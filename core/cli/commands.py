@@ -51,12 +51,6 @@ def _slurm(train: argparse._ActionsContainer) -> None:
     _value("--sbatch", "OPTION", "sbatch's: --sbatch=--time=8:00:00. May be repeated.", action="append")(slurm)
 
 
-def _table_form(compare: argparse._ActionsContainer) -> None:
-    form = compare.add_mutually_exclusive_group()
-    _JSON(form)
-    _switch("--csv", "Print CSV to stdout.")(form)
-
-
 _RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."
 _JSON: Final = _switch("--json", "Print JSON to stdout.")
 _RUNS_DIR: Final = _value("--runs-dir", "PATH", "The folder of runs.")
@@ -163,7 +157,6 @@ COMMANDS: Final = (
             _value("--out", "PATH", "The destination. Default: exports in the run's folder."),
             _value("--checkpoint", "N", "Export the weights of this checkpoint.", type=int),
             _flag("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS),  # 0.1
-            _switch("--allow-diverged", "Also export weights that are not finite."),
             _flag(
                 "--dtype",
                 choices=DTYPES,
@@ -199,11 +192,11 @@ COMMANDS: Final = (
     Command(
         "compare",
         "organise",
-        "Compare runs: results, and the settings and environment that differ.",
+        "Compare runs: results, and the settings that differ.",
         (
             _value("runs", "RUN", f"Two to eight runs. {_RUN_HELP}", nargs="+"),
-            _switch("--all", "Also show settings and environment that are the same."),
-            _table_form,
+            _switch("--all", "Also show settings that are the same."),
+            _JSON,
             _RUNS_DIR,
         ),
     ),

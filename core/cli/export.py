@@ -24,7 +24,6 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
         arguments.to,
         Path(arguments.out) if arguments.out else None,
         checkpoint=arguments.checkpoint,
-        allow_diverged=arguments.allow_diverged,
         overwrite=arguments.overwrite,
         trust_recipe=arguments.trust_recipe,
         dtype=arguments.dtype,

@@ -93,9 +93,6 @@ def compare(arguments: argparse.Namespace, terminal: Terminal) -> int:
     found = compare_runs([find_run(runs_dir, text) for text in arguments.runs])
     if arguments.json:
         terminal.json(found.as_dict(all_rows=arguments.all))
-    elif arguments.csv:
-        for line in found.as_csv(all_rows=arguments.all).rstrip("\n").split("\n"):
-            terminal.data(line)
     else:
         terminal.text(found.as_text(all_rows=arguments.all, width=terminal.width).rstrip("\n"))
         for note in found.notes:

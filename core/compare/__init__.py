@@ -1,1 +1,1 @@
-"""Several runs beside each other: results, settings, environment."""
+"""Several runs beside each other: results, settings."""

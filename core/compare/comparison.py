@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any, Final
 
 from core.compare.figures import read_figures
 from core.compare.results import Row, common_heroes, result_rows
-from core.compare.settings import environment_rows, read_environment, read_settings, setting_rows
+from core.compare.settings import read_settings, setting_rows
 from core.errors import UsageError
 from core.recipes.heroes import Hero
 from core.run_folder.naming import SEPARATOR
@@ -23,7 +21,7 @@ MOST_RUNS: Final = 8
 GAP: Final = 2
 # Letters of a column, below which cells say nothing any more.
 LEAST_WIDTH: Final = 10
-SECTIONS: Final = ("Results", "Settings", "Environment")
+SECTIONS: Final = ("Results", "Settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,12 @@ class Comparison:
     labels: tuple[str, ...] = ()
     results: tuple[Row, ...] = ()
     settings: tuple[Row, ...] = ()
-    environment: tuple[Row, ...] = ()
     live: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
     heroes: tuple[Hero, ...] = ()
 
     def sections(self, *, all_rows: bool = False) -> Iterator[tuple[str, tuple[Row, ...]]]:
-        for heading, rows in zip(SECTIONS, (self.results, self.settings, self.environment), strict=True):
+        for heading, rows in zip(SECTIONS, (self.results, self.settings), strict=True):
             shown = rows if all_rows or rows is self.results else tuple(row for row in rows if row.differs)
             if shown:
                 yield heading, shown
@@ -80,14 +77,6 @@ class Comparison:
         lines = self.table(all_rows=all_rows)
         return "".join("\t".join(" ".join(cell.split()) for cell in line).rstrip("\t") + "\n" for line in lines)
 
-    def as_csv(self, *, all_rows: bool = False) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("section", "name", "label", *self.labels))
-        for heading, rows in self.sections(all_rows=all_rows):
-            writer.writerows((heading.lower(), row.name, row.label, *row.texts) for row in rows)
-        return text.getvalue()
-
     def as_dict(self, *, all_rows: bool = False) -> dict[str, Any]:
         """The comparison for JSON: the runs, and by section each name's values in the runs' order."""
         runs = [{"path": str(path), "label": label} for path, label in zip(self.paths, self.labels, strict=True)]
@@ -115,7 +104,6 @@ def compare_runs(stores: Sequence[RunStore]) -> Comparison:
         labels,
         result_rows(records, [read_figures(RunStore(path)) for path in paths]),
         setting_rows([read_settings(record) for record in records]),
-        environment_rows([read_environment(RunStore(path)) for path in paths]),
         tuple(record.entry.state is not None and record.entry.state.is_live for record in records),
         tuple(_notes(records, labels)),
         common_heroes(records) or (),

@@ -1,4 +1,4 @@
-"""Results beside each other: losses, steps, time, speed, energy, and what else the runs report."""
+"""Results beside each other: losses, steps, time, speed, and what else the runs report."""
 
 from __future__ import annotations
 
@@ -40,15 +40,6 @@ class Row:
         return tuple(place for place, own in enumerate(self.texts) if own != self.texts[0])
 
 
-def best_places(numbers: tuple[float | None, ...], better: Better) -> tuple[int, ...]:
-    """The places of the best of several numbers; empty while fewer than two are known, or all are equal."""
-    known = [number for number in numbers if number is not None]
-    if not better or len(known) < 2 or min(known) == max(known):
-        return ()
-    best = min(known) if better == "lower" else max(known)
-    return tuple(place for place, number in enumerate(numbers) if number == best)
-
-
 MAX_OTHERS: Final = 12
 # They say nothing about a whole run.
 _NO_RESULTS: Final = ("lr", "grad_norm", "loss_scale")
@@ -84,7 +75,6 @@ def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tup
         ("duration_s", "Duration", _duration),
         ("tokens_per_s", "Tokens per second, mean", lambda run: _speed(run, "tokens_per_s", "tok/s")),
         ("samples_per_s", "Samples per second, mean", lambda run: _speed(run, "samples_per_s", "samples/s")),
-        ("energy_wh", "Energy of the GPUs", _energy),
         ("disk_bytes", "Size on disk", _disk),
     ]
     rows = [_row(name, label, [cell(run) for run in runs], _better(name, heroes)) for name, label, cell in table]
@@ -122,10 +112,12 @@ def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:
 
 def _row(name: str, label: str, cells: list[_Value], better: Better) -> Row:
     texts = tuple(cell.text for cell in cells)
-    best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)}
-    places = tuple(place for place, text in enumerate(texts) if text in best)
-    known = sum(cell.rank is not None for cell in cells)
-    return Row(name, label, tuple(cell.value for cell in cells), texts, places if len(places) < known else ())
+    known = [cell.rank for cell in cells if cell.rank is not None] if better else []
+    best = max(known, default=None) if better == "higher" else min(known, default=None)
+    # Values that read the same are as good.
+    good = {cell.text for cell in cells if best is not None and cell.rank == best}
+    places = tuple(place for place, text in enumerate(texts) if text in good)
+    return Row(name, label, tuple(cell.value for cell in cells), texts, places if len(places) < len(known) else ())
 
 
 def _state(run: _Run) -> _Value:
@@ -178,14 +170,6 @@ def _speed(run: _Run, name: str, unit: str) -> _Value:
 def _disk(run: _Run) -> _Value:
     size = run.figures.disk_bytes
     return _NOTHING if size is None else _Value(size, byte_size(size))
-
-
-def _energy(run: _Run) -> _Value:
-    state = run.record.entry.state
-    if state is None or not state.energy_j:
-        return _NOTHING
-    hours = state.energy_j / 3600
-    return _Value(round(hours, 3), f"{number(hours / 1000)} kWh" if hours >= 100 else f"{number(hours)} Wh", hours)
 
 
 def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str]:

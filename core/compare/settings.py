@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,8 +11,7 @@ from core.config.batch import resolve_batch
 from core.config.fields import FieldSpec
 from core.config.mode import Mode
 from core.config.run_config import FIELDS, RunConfig
-from core.errors import RankdeckError, StateFileError
-from core.files.atomic import read_json
+from core.errors import RankdeckError
 from core.formatting import UNKNOWN
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe, recipe_defaults
@@ -126,45 +124,3 @@ def _text(spec: FieldSpec, value: Any) -> str:
         return ", ".join(map(str, value))
     text = spec.text(value).replace("\n", ", ")
     return f"{text} {spec.unit}" if spec.unit else text
-
-
-MAX_TEXT: Final = 200
-_SHOWN: Final = (
-    ("torch", "PyTorch"),
-    ("torch_cuda", "CUDA of PyTorch"),
-    ("torch_rocm", "ROCm of PyTorch"),
-    ("python", "Python"),
-    ("devices", "Device names"),
-    ("driver", "Driver"),
-    ("backend", "Backend in use"),
-    ("os", "Operating system"),
-    ("cpu", "CPU"),
-    ("cores", "CPU cores"),
-    ("rankdeck", "Rankdeck"),
-)
-
-
-def read_environment(store: RunStore) -> dict[str, Any]:
-    try:
-        document = read_json(store.environment)
-    except StateFileError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def environment_rows(runs: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
-    rows = []
-    for name, label in _SHOWN:
-        values = tuple(_device_names(run.get(name)) if name == "devices" else run.get(name) for run in runs)
-        rows.append(Row(name, label, values, tuple(_environment_text(value) for value in values)))
-    return tuple(row for row in rows if not row.is_empty)
-
-
-def _device_names(value: object) -> str | None:
-    devices = value if isinstance(value, list) else []
-    names = Counter(str(device.get("name")) for device in devices if isinstance(device, dict))
-    return ", ".join(f"{times} × {name}" if times > 1 else name for name, times in names.items()) or None
-
-
-def _environment_text(value: object) -> str:
-    return UNKNOWN if value is None or value == "" else str(value)[:MAX_TEXT]

@@ -102,6 +102,8 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
         if name in values:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
         values[name] = value
+    if values.get("non_finite") == "rollback":  # 0.1: went back to the last checkpoint with half the learning rate
+        values["non_finite"] = "stop"
     _translate_script_environment(values, options)
     count = _num_gpus(values)
     if "cuda_ids" in values and "devices" not in values:

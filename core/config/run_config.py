@@ -20,7 +20,7 @@ ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
 SYNC_METHODS: Final = ("auto", "average", "diloco")
 EXCHANGES: Final = ("auto", "shared", "plain")
 BALANCES: Final = ("equal", "measured")
-NON_FINITE: Final = ("skip", "rollback", "stop")
+NON_FINITE: Final = ("skip", "stop")
 BACKENDS: Final = ("auto", "nccl", "gloo")
 HANG_POLICIES: Final = ("warn", "restart", "stop")
 
@@ -166,12 +166,11 @@ class RunConfig:
     )
     non_finite: str = setting(
         "skip", "Non-finite loss",
-        "If a loss or gradient is NaN or infinite. skip: leave the batch out. rollback: go back to the last checkpoint "
-        "with half the learning rate. stop: end the run.",
+        "If a loss or gradient is NaN or infinite. skip: leave the batch out. stop: end the run.",
         choices=NON_FINITE, changes="how", group="Optimizer",
     )
     non_finite_limit: int = setting(
-        10, "Non-finite limit", "How many batches may be skipped, or how often the run may go back, before it ends.",
+        10, "Non-finite limit", "How many batches may be skipped before the run ends.",
         limits=(1, 10**6), when=("non_finite", "!stop"), changes="how", group="Optimizer",
     )
     seed: int = setting(1234, "Seed", "The same seed, data and devices give the same run.", limits=(0, 2**63 - 1))

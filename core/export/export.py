@@ -56,7 +56,6 @@ def export_run(
     out: Path | None = None,
     *,
     checkpoint: int | None = None,
-    allow_diverged: bool = False,
     overwrite: bool = False,
     trust_recipe: bool = False,
     dtype: str = AUTO_DTYPE,
@@ -83,7 +82,7 @@ def export_run(
         what = "are exported as they are" if kind == "safetensors" else "hold no weights"
         raise refused(f"{KINDS[kind]} {what}.", "Leave --dtype out, or export a Hugging Face folder: --to hf")
     if kind == "safetensors":
-        return _weights(store, place, checkpoint, overwrite, allow_diverged)
+        return _weights(store, place, checkpoint, overwrite)
     check_folder_place(place, overwrite)
     if kind == "hf":
         code = outside_code(store.config().replace(log_file=None, deepspeed_config=None))  # an export reads neither
@@ -93,7 +92,7 @@ def export_run(
                 "Read that code first. If you trust it, export the run on the command line.",
                 option=f"rankdeck export {store.dir.name} --to hf --trust-recipe",
             )
-        return _by_recipe(store, kind, place, checkpoint, cancelled, allow_diverged, dtype)
+        return _by_recipe(store, kind, place, checkpoint, cancelled, dtype)
     lines = MetricsLines(store.metrics, cancelled)
     with staged_folder(place) as staging:
         made = write_tables(lines, staging, progress)
@@ -105,11 +104,11 @@ def export_run(
     return Exported(kind, place, tuple(details))
 
 
-def _weights(store: RunStore, place: Path, checkpoint: int | None, overwrite: bool, allow_diverged: bool) -> Exported:
+def _weights(store: RunStore, place: Path, checkpoint: int | None, overwrite: bool) -> Exported:
     target = place / _MODEL_NAME if place.is_dir() or not place.suffix else place
     check_file_place(target, overwrite)
     recipe, _ = _find_recipe(store)
-    description = write_weights(store, recipe, checkpoint, target, allow_diverged=allow_diverged)
+    description = write_weights(store, recipe, checkpoint, target)
     details = [f"{description}{_size_text([target])}"]
     tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
     if tokenizer is not None:  # without it the weights mean nothing
@@ -123,13 +122,12 @@ def _by_recipe(
     place: Path,
     checkpoint: int | None,
     cancelled: Callable[[], bool],
-    allow_diverged: bool,
     dtype: str,
 ) -> Exported:
     recipe = check_recipe(*_find_recipe(store), kind, store.dir.name)
     with staged_folder(place) as staging:
         weights, target = staging / _MODEL_NAME, staging / ".made"
-        description = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
+        description = write_weights(store, recipe, checkpoint, weights)
         target.mkdir()
         run_export(store, recipe, weights, target, dtype, cancelled=cancelled)
         remove_file(weights)

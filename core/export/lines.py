@@ -9,14 +9,12 @@ from typing import Any, Final
 import orjson
 
 from core.errors import RankdeckError
-from core.files.atomic import explained
-from core.held_files import open_binary
-from core.metrics.metrics_file import LONGEST_LINE_BYTES, whole_bytes
+from core.metrics.metrics_file import MetricsTail, whole_bytes
 
 Line = dict[str, Any]
 # Told now and then how far it is, 0 to 1.
 Progress = Callable[[float], None]
-_TELL_EVERY: Final = 4096
+_READ_BYTES: Final = 1 << 18
 
 
 class ExportCancelledError(RankdeckError):
@@ -39,27 +37,19 @@ class MetricsLines:
     def read(self, progress: Progress = lambda _done: None) -> Iterator[Line]:
         """Yield each line that has an event; raises `ExportCancelledError` and `PreflightError`."""
         self.damaged = 0
-        if not self._end:
-            return
-        with explained(f"{self._path} could not be read"), open_binary(self._path, buffering=1 << 20) as file:
-            yield from self._lines(iter(lambda: file.readline(LONGEST_LINE_BYTES), b""), progress)
-
-    def _lines(self, file: Iterator[bytes], progress: Progress) -> Iterator[Line]:
-        position = 0
-        for number, text in enumerate(file):
-            position += len(text)
-            if position > self._end:
+        tail = MetricsTail(self._path)
+        while tail.offset < self._end:
+            progress(tail.offset / self._end)
+            if self._cancelled():
+                raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
+            if not (lines := tail.read(min(_READ_BYTES, self._end - tail.offset))):
                 return
-            if number % _TELL_EVERY == 0:
-                progress(position / self._end)
-                if self._cancelled():
-                    raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
-            try:
-                line = orjson.loads(text)
-            except orjson.JSONDecodeError:
-                self.damaged += 1
-                continue
-            if isinstance(line, dict) and isinstance(line.get("event"), str):
-                yield line
-            else:
-                self.damaged += 1
+            for text in lines:
+                try:
+                    line = orjson.loads(text)
+                except orjson.JSONDecodeError:
+                    line = None
+                if isinstance(line, dict) and isinstance(line.get("event"), str):
+                    yield line
+                else:
+                    self.damaged += 1

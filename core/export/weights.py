@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.full_weights import export_weights
+from core.checkpoints.restore_plan import best_copy
 from core.checkpoints.store import Checkpoint, CheckpointStore
 from core.errors import RankdeckError, UsageError
-from core.export.lines import MetricsLines
 from core.files.atomic import explained
 from core.files.destination import refused
 from core.recipes.manifest import Recipe
@@ -18,16 +18,7 @@ from core.run_folder.store import RunStore
 _TRIES: Final = 3
 
 
-class Weights(NamedTuple):
-    """One file of whole weights or every rank's shards, as `export_weights` takes them, and their description."""
-
-    sources: tuple[Path, ...]
-    description: str
-
-
-def write_weights(
-    store: RunStore, recipe: Recipe | None, number: int | None, target: Path, *, allow_diverged: bool = False
-) -> str:
+def write_weights(store: RunStore, recipe: Recipe | None, number: int | None, target: Path) -> str:
     """Write whole weights of a run, live or not, as one safetensors file; return their description for a person.
 
     Without a number it takes `model.safetensors` of a run that has ended in order, else the newest whole checkpoint.
@@ -43,45 +34,44 @@ def write_weights(
             f"Look for them where it saves: {store.dir}",
         )
     for tries_left in reversed(range(_TRIES)):
-        found = find_weights(store, number, allow_diverged=allow_diverged)
+        sources, description = find_weights(store, number)
         with explained(f"{target.parent} could not be made"):
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            export_weights(found.sources, target)
-            return found.description
+            export_weights(sources, target)
+            return description
         except RankdeckError:
             # A live run removes old checkpoints: then there is a newer one now.
-            if not tries_left or all(path.exists() for path in found.sources):
+            if not tries_left or all(path.exists() for path in sources):
                 raise
     raise AssertionError("unreachable")
 
 
-def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = False) -> Weights:
+def find_weights(store: RunStore, number: int | None) -> tuple[tuple[Path, ...], str]:
+    """Return the sources of `export_weights`, and their description for a person."""
     state, kept = store.state(), CheckpointStore(store.checkpoints)
     last = next((item for item in kept.list()[-1:] if item.diverged), None)
     # Ranks that train alone may have left a good model even where one of them has diverged.
     useless = last is not None and len(last.diverged) == len(last.positions)
     if number is None and not useless and state.state in ("finished", "stopped") and store.model.is_file():
-        return Weights((store.model,), f"the weights of step {state.step:,}, as the run left them")
+        return (store.model,), f"the weights of step {state.step:,}, as the run left them"
     if number is not None:
-        checkpoint = choose_checkpoint(store.checkpoints, str(number), store.dir.name, allow_diverged=True)
+        checkpoint = choose_checkpoint(store.checkpoints, str(number), store.dir.name)
+    elif last is not None:
+        raise _diverged(store, kept, last)
     else:
-        checkpoint = last if last is not None else _newest(store, kept)
-    if checkpoint.diverged and not allow_diverged:
-        raise _diverged(store, kept, checkpoint)
-    sources, whose = _parts(store, checkpoint)
-    description = f"checkpoint {checkpoint.number}, step {checkpoint.step:,}{whose}"
-    return Weights(sources, f"{description}; these weights are not finite" if checkpoint.diverged else description)
+        checkpoint = _newest(store, kept)
+    sources, whose = _parts(checkpoint)
+    return sources, f"checkpoint {checkpoint.number}, step {checkpoint.step:,}{whose}"
 
 
 def _diverged(store: RunStore, kept: CheckpointStore, bad: Checkpoint) -> UsageError:
     good = [item for item in kept.list() if not item.diverged]
     cause = f"The weights of {store.dir.name} at step {bad.step:,} (checkpoint {bad.number}) are not finite."
     if not good:
-        return refused(cause, "Train the run again, or export them anyway.", "--allow-diverged")
-    number = good[-1].number
-    instead = f"Export checkpoint {number} (step {good[-1].step:,}), or these anyway."
-    return refused(cause, instead, f"--checkpoint {number}, or --allow-diverged")
+        return refused(cause, "Train the run again.")
+    number, step = good[-1].number, good[-1].step
+    return refused(cause, f"Export checkpoint {number} (step {step:,}).", f"--checkpoint {number}")
 
 
 def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
@@ -95,7 +85,7 @@ def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
     return checkpoint
 
 
-def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], str]:
+def _parts(checkpoint: Checkpoint) -> tuple[tuple[Path, ...], str]:
     if not (found := checkpoint.weights()):
         raise refused(
             f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint.", "--checkpoint N"
@@ -103,19 +93,5 @@ def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], s
     copies = {rank: checkpoint.weights(rank) for rank in checkpoint.positions}
     if len(found) > 1 or len(set(copies.values())) < 2:
         return found, ""
-    losses = _losses(store, checkpoint)
-    best = min(copies, key=lambda rank: (losses.get(rank, float("inf")), rank))
-    why = f", validation loss {losses[best]:.4g}" if best in losses else ", as none was measured"
-    return copies[best], f", rank {best}'s copy{why}"
-
-
-def _losses(store: RunStore, checkpoint: Checkpoint) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for line in MetricsLines(store.metrics).read():
-        rank, step, loss = line.get("rank"), line.get("step"), line.get("val_loss")
-        if line["event"] != "eval" or not isinstance(rank, int) or not isinstance(step, int):
-            continue
-        position = checkpoint.positions.get(rank)
-        if position is not None and step <= position.step and isinstance(loss, int | float):
-            found[rank] = float(loss)
-    return found
+    best = best_copy(checkpoint)
+    return copies[best.rank], f", rank {best.rank}'s copy ({best.quality})"

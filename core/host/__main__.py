@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -63,11 +62,8 @@ def _log_to(path: Path) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if not _is_same_file(path):
         handlers.append(logging.FileHandler(path, encoding="utf-8"))
-    form = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
-    form.converter = time.localtime
-    for handler in handlers:
-        handler.setFormatter(form)
-    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    form = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.INFO, handlers=handlers, format=form, datefmt="%Y-%m-%d %H:%M:%S")
 
 
 def _is_same_file(path: Path) -> bool:

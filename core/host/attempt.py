@@ -15,7 +15,7 @@ from core.checkpoints.store import Checkpoint
 from core.errors import RankdeckError, UsageError
 from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.attempt_launch import AttemptLaunch
-from core.host.commits.rank_barrier import Next, RankBarrier
+from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
 from core.host.outcome import Outcome
 from core.host.ranks import Rank, Ranks
@@ -347,10 +347,10 @@ class Attempt:
             self._services.status.progress(**progress)
 
     def _gather(self, now: float) -> None:
-        action, phase = self._barrier.step(now)
+        may_end, phase = self._barrier.step(now)
         if phase:
             self._services.status.change_phase(phase)
-        if action is Next.FINISH:
+        if may_end:
             self._end.finish(now)
 
     async def _end_processes(self) -> list[int]:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from core.host.attempt_launch import AttemptLaunch
@@ -28,18 +27,6 @@ FINISH_LIMIT_S: Final = 30.0
 # After the ranks' processes are gone their last lines may still be on the way.
 DRAIN_LIMIT_S: Final = 1.0
 DRAIN_POLL_S: Final = 0.025
-
-
-@dataclass(frozen=True, slots=True)
-class SurvivorCheckpoint:
-    """Survivor checkpoint: independent ranks commit once more, and stop, when another rank has failed."""
-
-    survivors: Sequence[Rank]
-    until: float
-
-    def is_over(self, now: float, committing: bool) -> bool:
-        waiting = [rank for rank in self.survivors if rank.done is None and rank.exited_at is None]
-        return now >= self.until or (not waiting and not (committing and self.survivors))
 
 
 class AttemptEnd:
@@ -72,7 +59,8 @@ class AttemptEnd:
         self._commits = commits
         self._barrier = barrier
         self._finish_by = float("inf")
-        self._survivors: SurvivorCheckpoint | None = None
+        self._survivors: Sequence[Rank] | None = None
+        self._survivors_by = float("inf")
 
     def await_start(self, times: int = 1) -> None:
         self._start_by = time.monotonic() + times * self._launch.run.config.start_timeout_s
@@ -124,27 +112,30 @@ class AttemptEnd:
     def _settle_failure(self, now: float) -> None:
         if self._survivors is None:
             self.phase = AttemptPhase.FAILING
-            self._survivors = self._begin_survivor_checkpoint(now)
+            self._survivors = self._ask_survivors(now)
         failures = self._ranks.failures.values()
         first = min(failure.at for failure in failures)
         settled = self._ranks.heard_out or now - first > settle_limit_s(failures)
-        if settled and self._survivors.is_over(now, self._commits.coordinator.busy):
+        waiting = any(rank.done is None and rank.exited_at is None for rank in self._survivors)
+        saving = waiting or (bool(self._survivors) and self._commits.coordinator.busy)
+        if settled and (now >= self._survivors_by or not saving):
             self.end(self._failed())
 
-    def _begin_survivor_checkpoint(self, now: float) -> SurvivorCheckpoint:
-        """Ask independent ranks to commit once more; ranks that synchronise now and then cannot."""
+    def _ask_survivors(self, now: float) -> Sequence[Rank]:
+        """Ask independent ranks to commit once more, and stop; ranks that synchronise now and then cannot."""
         failed = set(self._ranks.failures)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
         # Between rounds of local SGD the lost rank's newest part may be of an older round than theirs.
         local_sgd = bool(self._launch.run.backend)
         if self._ranks.synchronised or local_sgd or not self.has_begun:
-            return SurvivorCheckpoint([], now)
+            return ()
         if not all(self._commits.carry(rank) for rank in failed):
-            return SurvivorCheckpoint([], now)
+            return ()
         self._status.change_phase("saving what the other devices have learned")
         for rank in survivors:
             rank.send(Stop("another rank failed"))
-        return SurvivorCheckpoint(survivors, now + self._launch.run.config.stop_timeout_s)
+        self._survivors_by = now + self._launch.run.config.stop_timeout_s
+        return survivors
 
     # outcomes
 

@@ -16,7 +16,7 @@ import orjson
 
 import core
 from core.checkpoints.restore_plan import RestorePlan, plan_restore, policy_for
-from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
+from core.checkpoints.store import Checkpoint, DamagedCheckpoint
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.config.distributed import LaunchMethod
@@ -28,7 +28,6 @@ from core.launch.commit_charge import check_commit
 from core.launch.plan import LaunchSite, RankCommand, plan_launch
 from core.launch.resolved import ResolvedRun, resolve
 from core.launch.seats import NodeSeats
-from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import RankNames, device_label
 from core.machine.packages import recorded_versions
@@ -36,7 +35,6 @@ from core.machine.platform import Platform, free_port, rendezvous_folder, this_p
 from core.measure.estimate.probe import known_baselines
 from core.protocol.rank_context import CONFIG_FILE
 from core.recipes.manifest import Recipe
-from core.run_folder.store import RunStore
 
 TOKEN_BYTES: Final = 32
 
@@ -120,15 +118,9 @@ class RunContext:
 
 
 def gather_context(
-    store: RunStore,
-    run_id: str,
-    config: RunConfig,
-    recipe: Recipe,
-    monitor: DeviceMonitor,
-    checkpoints: CheckpointStore,
-    others: Sequence[Device] = (),
+    services: HostServices, run_id: str, config: RunConfig, recipe: Recipe, monitor: DeviceMonitor
 ) -> RunContext:
-    """Look at everything once and remove unfinished checkpoints. `others`: GPUs of other machines.
+    """Look at everything once and remove unfinished checkpoints.
 
     Raises:
         ConfigError: The devices are not there.
@@ -136,7 +128,8 @@ def gather_context(
         PreflightError: Windows has too little memory and page file for these ranks.
         NewerVersionError: A newer Rankdeck made the newest checkpoint.
     """
-    machine = this_platform()
+    store, checkpoints, machine = services.store, services.checkpoints, this_platform()
+    others = () if services.seats is None else services.seats.gpus
     run = resolve(config, recipe, [*monitor.devices(), *others], machine)
     baselines = known_baselines(machine)
     check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)

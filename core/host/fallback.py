@@ -52,7 +52,8 @@ class StartFallbacks:
         reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
         if not self._retried and outcome.root is not None and outcome.root.was_killed:
             self._retried = True
-            return _once_more(run, outcome.root.rank, reason)
+            fields = {"reason": reason, "mode": run.mode, "devices": _uuids(run.devices), "ranks": [outcome.root.rank]}
+            return NextAttempt(run.config, run.devices, "retry", fields, "retrying", f"{reason} Retrying.")
         following = self._following(run, outcome, reason)
         if outcome.root is None:
             return following
@@ -80,11 +81,6 @@ class StartFallbacks:
         text = f"{title} {on} could not start, so the run continues on {short_label(device)} alone. {reason}"
         alone = on_one_device(in_step.config, device, in_step.batch)
         return _fallback(run, alone, (device,), {"mode": Mode.SINGLE, "reason": reason}, "one device", text)
-
-
-def _once_more(run: ResolvedRun, killed: int, reason: str) -> NextAttempt:
-    fields = {"reason": reason, "mode": run.mode, "devices": _uuids(run.devices), "ranks": [killed]}
-    return NextAttempt(run.config, run.devices, "retry", fields, "retrying", f"{reason} Retrying.")
 
 
 def _fallback(

@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final
 
 from core.checkpoints.full_weights import export_weights
@@ -21,7 +22,7 @@ from core.host.metrics.sink import BackgroundColumns
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, metrics_lost, own_failure, with_unkillable
-from core.host.rank_processes import launcher_of, rank_processes
+from core.host.rank_processes import Launcher, rank_processes
 from core.host.services import HostServices, logging_failure
 from core.host.states import HostState
 from core.host.watches.disk import ReservedSpace, folder_gone, until_gone
@@ -30,6 +31,7 @@ from core.metrics.metrics_file import MetricsWriter
 from core.processes import ProcessTree
 from core.processes.identity import own
 from core.protocol.messages import Hello, Message, StopRequest
+from core.protocol.rank_context import ENV_MEETING
 from core.protocol.server import Connection, Listener
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
@@ -52,7 +54,8 @@ class RunHost:
         first = store.stored_state()
         fresh = first.host is None and first.state == HostState.STARTING
         number = first.attempt if fresh else first.attempt + 1
-        launcher = launcher_of(os.environ)
+        meeting = os.environ.get(ENV_MEETING)
+        launcher = Launcher(Path(meeting)) if meeting else None
         disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._client_token = secrets.token_urlsafe(TOKEN_BYTES)
         self._listener = Listener(first.run_id, self._client_token, self)

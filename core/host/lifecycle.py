@@ -1,4 +1,4 @@
-"""Run lifecycle: one attempt after another, with restarts, rollbacks and fallbacks where ranks could not start."""
+"""Run lifecycle: one attempt after another, with restarts and fallbacks where ranks could not start."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ class RunLifecycle:
         self._first = first
         self._first_world_size = 1
         self._restarts = 0
-        self._rollbacks = 0
         self._micro_batches = MicroBatches(services)
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
@@ -75,10 +74,6 @@ class RunLifecycle:
                 context = await self._restarted(context)
                 self.enter(HostState.STARTING, phase=f"restarting with micro-batch {batch.micro}")
                 run = await self._micro_batches.restart(run, batch, outcome, context.checkpoint)
-                continue
-            if self._may_roll_back(run, outcome):
-                context = await self._restarted(context)
-                run = await self._roll_back(run, context, outcome)
                 continue
             if (restart := self._next_restart(run, outcome)) is not None:
                 self._note_restart(*restart, outcome)
@@ -148,10 +143,7 @@ class RunLifecycle:
         recipe = await asyncio.to_thread(get_recipe, config.recipe)
         self.ladder.set_timeout(config.stop_timeout_s, time.monotonic())
         services.status.change_phase("looking at devices, dataset and checkpoints")
-        others = () if services.seats is None else services.seats.gpus
-        context = await services.on_disk(
-            gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints, others
-        )
+        context = await services.on_disk(gather_context, services, self._first.run_id, config, recipe, monitor)
         self._micro_batches.asked = context.run
         for bad in context.damaged:
             self._emit("alert", **damaged_alert(bad, context.checkpoint))
@@ -225,11 +217,6 @@ class RunLifecycle:
         number, limit = self._restarts + 1, restart_limit(run.config, outcome.root)
         return (number, limit) if number <= limit else None
 
-    def _may_roll_back(self, run: ResolvedRun, outcome: Outcome) -> bool:
-        config = run.config
-        wanted = config.non_finite == "rollback" and self._rollbacks < config.non_finite_limit
-        return outcome.failure_kind == "non_finite" and wanted and not self._is_final(outcome)
-
     def _is_final(self, outcome: Outcome) -> bool:
         given_up = self.lost is not None or self._lacks_processes
         return bool(outcome.unkillable) or self.ladder.is_asked or given_up
@@ -239,27 +226,6 @@ class RunLifecycle:
         """Whether a process that a launcher started for a rank is gone: only the launcher can start it again."""
         launcher = self._services.launcher
         return launcher is not None and not launcher.is_whole(self._first_world_size)
-
-    async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
-        self._rollbacks += 1
-        lr, limit, checkpoint = run.config.lr / 2, run.config.non_finite_limit, context.checkpoint
-        cause = outcome.reported
-        log.warning("rollback %d of %d: %s", self._rollbacks, limit, cause)
-        where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
-        self._emit(
-            "alert",
-            kind="rollback",
-            number=self._rollbacks,
-            of=limit,
-            lr=lr,
-            checkpoint=None if checkpoint is None else checkpoint.number,
-            title="The run went back and lowered its learning rate",
-            cause=f"{cause} The run continues from {where} with learning rate {lr:.3g} instead of {run.config.lr:.3g}.",
-            next_step="If this happens again at the same samples, look at them in the data, or choose to skip them.",
-        )
-        self.enter(HostState.STARTING, phase=f"rollback {self._rollbacks} of {limit}")
-        await self._services.enter_settings(lr=lr)
-        return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
 
     def _note_restart(self, number: int, limit: int, outcome: Outcome) -> None:
         self._restarts += 1

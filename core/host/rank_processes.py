@@ -22,7 +22,6 @@ from core.launch.seats import FILE as SEATS_FILE
 from core.launch.seats import NodeSeats
 from core.processes import ProcessTree
 from core.processes.identity import ProcessId, identify, is_alive, own
-from core.protocol.rank_context import ENV_MEETING
 
 _START_LIMIT_S: Final = 30.0
 _KILLED: Final = -9
@@ -231,21 +230,18 @@ class LaunchedRanks:
 
     def stop(self, limit_s: float) -> list[int]:
         """End all ranks side by side; a process that does not answer is named by its rank's pid."""
-        running = [rank for rank in self._ranks if rank.poll() is None]
-        numbers = [self._launcher.ask(rank.rank, {"stop": limit_s}) for rank in running]
-        announced = {rank: self._launcher.ask(rank, {"stop": limit_s}) for rank in self._asked}
+        running = {rank.rank: rank for rank in self._ranks if rank.poll() is None}
+        asked = {rank: self._launcher.ask(rank, {"stop": limit_s}) for rank in (*running, *self._asked)}
         deadline = time.monotonic() + limit_s + 1.0
         left: list[int] = []
-        for unstarted, number in announced.items():
-            answer = self._wait(unstarted, number, max(0.0, deadline - time.monotonic()))
-            left += [] if answer is None else [pid for pid in answer.get("left", []) if isinstance(pid, int)]
+        for number, ask in asked.items():
+            answer, rank = self._wait(number, ask, max(0.0, deadline - time.monotonic())), running.get(number)
+            if answer is not None:
+                left += [pid for pid in answer.get("left", []) if isinstance(pid, int)]
+            elif rank is not None and not rank.is_remote and self._launcher.lives(number):
+                process = identify(rank.pid)
+                left += [rank.pid] if process is not None and is_alive(process) else []
         self._asked.clear()
-        for rank, number in zip(running, numbers, strict=True):
-            answer = self._wait(rank.rank, number, max(0.0, deadline - time.monotonic()))
-            left += [] if answer is None else [pid for pid in answer.get("left", []) if isinstance(pid, int)]
-            process = None if rank.is_remote else identify(rank.pid)
-            if answer is None and process is not None and is_alive(process) and self._launcher.lives(rank.rank):
-                left.append(rank.pid)
         self._ranks.clear()
         return left
 
@@ -259,11 +255,6 @@ class LaunchedRanks:
             if answer is not None or time.monotonic() >= deadline or not self._launcher.lives(rank):
                 return answer or self._launcher.answer(rank, number)
             time.sleep(POLL_S)
-
-
-def launcher_of(environment: Mapping[str, str]) -> Launcher | None:
-    folder = environment.get(ENV_MEETING)
-    return None if not folder else Launcher(Path(folder))
 
 
 def rank_processes(

@@ -9,14 +9,10 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from core.ledger.chunk_grid import LedgerSetup
 from core.ledger.committed import ChunkKey, Committed, LedgerConflictError
 from core.protocol.messages import Grant
-
-# Shuffled epochs in memory. Groups may be epochs apart, and an order of a million chunks takes 36 MB.
-_ORDERS_KEPT: Final = 4
 
 
 @dataclass(slots=True)
@@ -44,7 +40,6 @@ class Claims:
         self._setup = setup
         self._committed = committed
         self._clock = clock
-        self._orders: dict[int, list[int]] = {}
         self._pools: dict[int, list[deque[int]]] = {}
         self._groups = [_Group(self._chunks_for(group), committed.epoch) for group in range(setup.groups)]
 
@@ -130,12 +125,8 @@ class Claims:
         return self._pools[epoch]
 
     def _order(self, epoch: int) -> list[int]:
-        if epoch not in self._orders:
-            order = list(range(self._setup.grid.chunks))
-            # A text seed goes through SHA-512, not through hash(), which differs from process to process
-            # (https://docs.python.org/3/library/random.html#random.seed): every resume has the same order.
-            random.Random(f"{self._setup.seed}/{epoch}").shuffle(order)
-            self._orders[epoch] = order
-            for old in sorted(self._orders)[:-_ORDERS_KEPT]:
-                del self._orders[old]
-        return self._orders[epoch]
+        order = list(range(self._setup.grid.chunks))
+        # A text seed goes through SHA-512, not through hash(), which differs from process to process
+        # (https://docs.python.org/3/library/random.html#random.seed): every resume has the same order.
+        random.Random(f"{self._setup.seed}/{epoch}").shuffle(order)
+        return order

@@ -23,26 +23,8 @@ from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.claims import Claims
 from core.ledger.committed import ChunkKey, Committed, LedgerConflictError, restored
 from core.ledger.progress import BlockProgress, LedgerProgress, LedgerView
-from core.ledger.state_file import (
-    FILE_NAME,
-    ChunkInProgress,
-    CompletedChunk,
-    LedgerFile,
-    parse_state,
-    read_state_file,
-)
+from core.ledger.state_file import FILE_NAME, ChunkInProgress, LedgerFile, parse_state
 from core.protocol.messages import Grant, Position
-
-__all__ = [
-    "BlockProgress",
-    "ChunkInProgress",
-    "CompletedChunk",
-    "Ledger",
-    "LedgerConflictError",
-    "LedgerFile",
-    "LedgerProgress",
-    "read_state_file",
-]
 
 
 class Ledger:

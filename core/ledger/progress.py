@@ -111,17 +111,7 @@ class LedgerView:
             "blocks_this_epoch": this_epoch,
             "total_blocks_in_dataset": self.setup.grid.blocks,
             "total_steps": self.committed.samples_completed,
-            "in_progress_chunks": [
-                {
-                    "block_id": item.block_id,
-                    "chunk_id": item.chunk_id,
-                    "gpu_id": item.gpu_id,
-                    "timestamp": item.timestamp,
-                    "samples_done": item.samples_done,
-                    "epoch": item.epoch,
-                }
-                for item in self.in_progress
-            ],
+            "in_progress_chunks": [asdict(item) for item in self.in_progress],
         }
 
     def _own_keys(self) -> dict[str, Any]:

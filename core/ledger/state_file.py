@@ -25,12 +25,11 @@ FORMAT: Final = "rankdeck-ledger"
 VERSION: Final = 2
 FILE_NAME: Final = "chunk_tracker_state.json"
 _CHUNK_SIZE_IN_FOLDER: Final = re.compile(r"_cs(\d+)$")
-_OLDER_CHUNK_KEYS: Final = frozenset(("step", "true_steps", "samples_trained"))
 # The most that a note names; the others are counted.
 _NAMED: Final = 5
 _OWN_KEYS: Final = frozenset(("samples_per_block", "chunk_size", "lanes", "dataset"))
 
-Form = Literal["rankdeck", "aios", "aios-older"]
+Form = Literal["rankdeck", "aios"]
 Positive = Annotated[int, Limits(1)]
 Seconds = Annotated[float, Limits(0)]
 
@@ -217,8 +216,6 @@ def _parse_own(document: dict[str, Any], path: Path) -> LedgerFile:
 
 def _parse_aios(document: Mapping[str, Any], path: Path) -> LedgerFile:
     file = read_record(_AiosDocument, document)
-    chunk_keys = {key for chunk in document["completed_chunks"] for key in chunk}
-    older = not {"in_progress_chunks", "started_blocks"} & document.keys() or bool(_OLDER_CHUNK_KEYS & chunk_keys)
     epoch = file.current_epoch
     completed = [_aios_chunk(chunk, epoch, file.blocks_this_epoch) for chunk in file.completed_chunks]
     claimed = [
@@ -229,7 +226,7 @@ def _parse_aios(document: Mapping[str, Any], path: Path) -> LedgerFile:
     folder_size = _CHUNK_SIZE_IN_FOLDER.search(path.absolute().parent.name)
     return LedgerFile(
         path=path,
-        form="aios-older" if older else "aios",
+        form="aios",
         completed=tuple(once.values()),
         in_progress=tuple(item for key, item in _once(claimed).items() if key not in once),
         current_epoch=epoch,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -79,12 +78,8 @@ class ColumnGroup:
         self._folder = folder / index.folder
         self._folder.mkdir(exist_ok=True)  # no parents: a run that was removed must not come back with its first sample
         self._stems = {name: index.files.get(name, name) for name in index.names}
-        self._pending: list[dict[str, Any]] = []
-
-    @property
-    def pending(self) -> list[dict[str, Any]]:
-        """Lines to be written by `write`; a caller appends to this list, the cheapest way of all."""
-        return self._pending
+        # Lines to be written by `write`; a caller appends to this list, the cheapest way of all.
+        self.pending: list[dict[str, Any]] = []
 
     def index(self) -> GroupIndex:
         files = {name: stem for name, stem in self._stems.items() if stem != name}
@@ -92,9 +87,9 @@ class ColumnGroup:
 
     def write(self) -> None:
         """Write what is pending; raises OSError, and then all of it is still pending and can be written again."""
-        if not self._pending:
+        if not self.pending:
             return
-        lines = self._pending[:]
+        lines = self.pending[:]
         shapes = dict.fromkeys(map(tuple, lines))
         names = dict.fromkeys(name for shape in shapes for name in shape if name not in NOT_COLUMNS)
         for name in names:
@@ -109,7 +104,7 @@ class ColumnGroup:
         for name in self._stems.keys() - names.keys():
             self._write_column(name, _gaps(len(lines)))
         self.rows += len(lines)
-        self._pending.clear()  # the list itself stays: callers hold it
+        self.pending.clear()  # the list itself stays: callers hold it
 
     def truncate_after(self, step: float) -> None:
         """Take back every row from the first one past a step on; raises OSError.
@@ -147,9 +142,6 @@ class ColumnGroup:
 
 
 def _write_at(path: Path, offset: int, values: array[float]) -> None:
-    if sys.byteorder == "big":
-        values = values[:]
-        values.byteswap()
     with open_binary(path, "r+b", timeout_s=BRIEFLY_S) as file:
         file.seek(offset)
         file.write(values.tobytes())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -124,8 +123,6 @@ def read_rows(path: Path, first: int, count: int) -> array[float]:
     with open_binary(path) as file:
         file.seek(first * VALUE_BYTES)
         values.frombytes(file.read(count * VALUE_BYTES))
-    if sys.byteorder == "big":
-        values.byteswap()
     return values
 
 

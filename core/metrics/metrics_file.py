@@ -48,10 +48,6 @@ class MetricsWriter:
             except OSError as error:
                 self._give_up_copy(log_file, error)
 
-    @property
-    def size_bytes(self) -> int:
-        return self._size
-
     def append(self, lines: Sequence[bytes]) -> int:
         """Write lines (with or without their newline) and return the file's new size in bytes.
 

@@ -15,7 +15,9 @@ from core.errors import DatasetError, StateFileError, UsageError
 from core.launch.preflight import check_engine, check_folder, check_torch, needed_bytes
 from core.launch.resolved import resolve
 from core.ledger.chunk_grid import ChunkGrid
-from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress
+from core.ledger.ledger import Ledger
+from core.ledger.progress import LedgerProgress
+from core.ledger.state_file import LedgerFile
 from core.machine.devices import Device
 from core.machine.devices.names import device_label
 from core.machine.platform import Platform
@@ -43,12 +45,8 @@ def plan_aios(
         run_dir=None,
         runs_dir=runs_dir,
         config=config,
-        checkpoint=None,
-        step=0,
         progress=progress,
-        mode_then="",
         mode_now=mode,
-        devices_then=(),
         devices_now=tuple(device.uuid for device in devices),
         device_labels={device.uuid: device_label(device) for device in available},
         warnings=(*device_count_notes(changes), *run.device_notes, *_warnings(file)),
@@ -92,7 +90,8 @@ def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, wo
         )
     cut = (samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
     ledger = Ledger.new(identity.as_dict(), *cut, world, mode.replica_groups(world), config.epochs)
-    ledger.import_aios(file if file.total_blocks is None else _without_total(file))
+    # Before the tokens are counted the number of blocks is only an upper limit.
+    ledger.import_aios(replace(file, total_blocks=None))
     progress = ledger.progress()
     if progress.finished:
         raise UsageError(
@@ -102,11 +101,6 @@ def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, wo
             option=f"--epochs {(config.epochs or 0) + 1}",
         )
     return progress
-
-
-def _without_total(file: LedgerFile) -> LedgerFile:
-    """Drop the number of blocks: before the tokens are counted it is only an upper limit."""
-    return replace(file, total_blocks=None)
 
 
 def _warnings(file: LedgerFile) -> tuple[str, ...]:

@@ -10,11 +10,9 @@ from core.checkpoints.store import Checkpoint
 from core.config.device_names import count_notes
 from core.config.layers import device_texts
 from core.config.lr_schedule import CONTINUE, DECAY, REPLAN, RESTART, Schedule, cosine, saved_schedule
-from core.config.mode import Mode
 from core.config.run_config import FIELDS, RunConfig
 from core.errors import ConfigError, StateFileError
 from core.launch.resolved import ResolvedRun, TrainedRun
-from core.parsing import parse_json
 
 STOPS: Final = tuple(spec.name for spec in FIELDS if spec.changes == "stop")
 # Settings that may change at a resume: how the work is shared, when it ends, and the learning rate.
@@ -105,49 +103,6 @@ class SavedRate:
 
     def _curve(self, place: float, length: float, warms_up: bool) -> float:
         return cosine(place, length, self._warmup_steps if warms_up else 0, self._min_lr_ratio, 1.0)
-
-
-def check_optimizer(checkpoint: Checkpoint, config: RunConfig, mode: Mode) -> None:
-    """Refuse an optimizer of another kind than that of the checkpoint's state, where both are known.
-
-    The wanted kind is known beforehand where a DeepSpeed configuration names one, or the recipe has a field
-    `optimizer`; a recipe that chooses by itself is refused by its ranks, when they restore the state.
-    """
-    wanted = _wanted_optimizer(config, mode)
-    held = next(
-        (
-            str(values["kind"])
-            for file in checkpoint.files
-            if file.name.startswith("optimizer") and "kind" in (values := read_values(checkpoint.folder / file.name))
-        ),
-        None,
-    )
-    if wanted is None or held is None or _plain(wanted) == _plain(held):
-        return
-    raise StateFileError(
-        f"The run was trained with {held} so far, and {wanted} cannot use its state.",
-        f"Resume with {held}, or start a new run with {wanted}.",
-        title="The optimizer is different",
-    )
-
-
-def _wanted_optimizer(config: RunConfig, mode: Mode) -> str | None:
-    option = config.options.get("optimizer")
-    if mode.traits.by_deepspeed and config.deepspeed_config is not None:
-        try:
-            named = parse_json(config.deepspeed_config)["optimizer"]["type"]
-        except (ValueError, KeyError, TypeError):
-            named = None  # what is wrong with it, if anything, the engine's own check says
-        if isinstance(named, str):
-            return named
-    return option if isinstance(option, str) else None
-
-
-def _plain(name: str) -> str:
-    plain = "".join(letter for letter in name.lower() if letter.isalnum())
-    for prefix in ("torch", "fused", "deepspeed", "cpu"):
-        plain = plain.removeprefix(prefix)
-    return plain
 
 
 def device_count_notes(changes: Mapping[str, Any]) -> tuple[str, ...]:

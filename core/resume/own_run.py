@@ -18,14 +18,15 @@ from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
 from core.data.listing import MISSING
-from core.errors import ConfigError, DatasetError, RankdeckError, RunBusyError, StateFileError, UsageError
+from core.errors import ConfigError, DatasetError, RunBusyError, StateFileError, UsageError
 from core.formatting import duration
 from core.launch.preflight import check_engine, check_folder, check_torch, needed_bytes
 from core.launch.resolved import ResolvedRun, resolve, trained_run
 from core.launch.stop_rules import stop_rules
 from core.launch.work_plan import total_steps
-from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
-from core.ledger.state_file import FILE_NAME
+from core.ledger.ledger import Ledger
+from core.ledger.progress import LedgerProgress
+from core.ledger.state_file import FILE_NAME, LedgerFile, read_state_file
 from core.machine.devices import Device
 from core.machine.devices.names import RankNames, device_label
 from core.machine.packages import check_packages
@@ -36,10 +37,10 @@ from core.recipes.check import check_by_recipe
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
-from core.resume.changes import SavedRate, change_lines, check_optimizer, device_count_notes, other_chunk_size
+from core.resume.changes import SavedRate, change_lines, device_count_notes, other_chunk_size
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import label
-from core.run_folder.notes import RunNotes, read_notes
+from core.run_folder.record import notes_of
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
@@ -124,15 +125,8 @@ def plan_own(
         best=best_checkpoint(store.columns, recipe.heroes, checkpoints),
         set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
         goes_back=asked is not None,
-        name=_name(store, state),
+        name=label(state, notes_of(store.dir)),
     )
-
-
-def _name(store: RunStore, state: RunState) -> str:
-    try:
-        return label(state, read_notes(store.dir))
-    except RankdeckError:  # notes that cannot be read are no reason not to resume
-        return label(state, RunNotes())
 
 
 def _idle_state(store: RunStore) -> RunState:
@@ -170,8 +164,6 @@ def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str
 def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
     config, recipe = run.config, run.recipe
     check_packages(recipe.requires, f"The recipe {recipe.title}")
-    if folder.checkpoint is not None:
-        check_optimizer(folder.checkpoint, config, run.mode)
     check_engine(run)
     if not recipe.self_contained:
         check_torch(run.platform)

@@ -10,7 +10,8 @@ from typing import Final
 from core.checkpoints.checkpoint_choice import CheckpointEntry, aside_line
 from core.config.mode import Mode, mode_label
 from core.config.run_config import RunConfig
-from core.ledger.ledger import LedgerFile, LedgerProgress
+from core.ledger.progress import LedgerProgress
+from core.ledger.state_file import LedgerFile
 from core.machine.devices.names import label_by_uuid
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -47,13 +48,13 @@ class ResumePlan:
     run_dir: Path | None
     runs_dir: Path
     config: RunConfig
-    checkpoint: int | None
-    step: int
     progress: LedgerProgress | None
-    mode_then: str
     mode_now: str
-    devices_then: tuple[str, ...]
     devices_now: tuple[str, ...]
+    checkpoint: int | None = None
+    step: int = 0
+    mode_then: str = ""
+    devices_then: tuple[str, ...] = ()
     device_labels: Mapping[str, str] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

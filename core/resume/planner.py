@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import explained, parse_path
-from core.ledger.ledger import read_state_file
-from core.ledger.state_file import FILE_NAME
+from core.ledger.state_file import FILE_NAME, read_state_file
 from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
@@ -87,14 +86,10 @@ def _find_state_file(text: str) -> Path | None:
         return None
     if path.is_file() and path.name not in ("run.toml", "state.json", "metrics.jsonl"):
         return path.absolute()
-    if path.is_dir() and path.name == FILE_NAME:
-        raise StateFileError(f"{path} is a folder, not a state file.", "Name the file in it.")
     if path.is_dir() and not any((path / name).exists() for name in ("run.toml", "state.json")):
         inside = path / FILE_NAME
         if inside.is_file():
             return inside.absolute()
-        if inside.is_dir():
-            raise StateFileError(f"{inside} is a folder, not a state file.", "Name the file itself.")
         raise RunNotFoundError(f"{path} contains neither a run nor a {FILE_NAME}.", "List the runs: rankdeck runs.")
     if path.name == FILE_NAME and not path.parent.joinpath("run.toml").exists():
         raise RunNotFoundError(f"There is no file {path}.", "Check the path.", title="The state file is missing")

@@ -46,7 +46,7 @@ class RunState:
         phase: Its activity while it starts or ends, as text.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         stopped_by: Why a stop rule ended it, as a sentence; empty where none did.
-        trained_s, energy_j: Seconds of training and energy of the GPUs in all attempts.
+        trained_s: Seconds of training in all attempts.
         fallback: Why the run was continued with another engine, independently, or on one device, if it was.
         nodes: The names of its machines, the one with the host first; empty where it is on one machine alone.
         trouble: Title, cause and next step of a problem that keeps a live run from being saved just now.
@@ -76,7 +76,6 @@ class RunState:
     exit_code: Annotated[int, Limits(-(2**31), 2**32 - 1)] | None = None
     stopped_by: Text = ""
     trained_s: Annotated[float, Limits(0)] = 0.0
-    energy_j: Annotated[float, Limits(0)] | None = None
     fallback: Text | None = None
     nodes: Annotated[tuple[Text, ...], Limits(0, MAX_DEVICES)] = ()
     trouble: dict[Text, Text] | None = None

@@ -56,7 +56,6 @@ class Behaviour:
         wait_s: What it reports of each step that it waited for other ranks; None reports nothing of it.
         flood: Further metrics lines with each step.
         raw: Lines sent as they are, once, after the first step.
-        bad_token: Connects with a wrong token.
         ignore_eof: Stays alive when the host is gone.
         ignore_sigterm: Has to be killed.
         grandchild: Starts a process of its own that sleeps.
@@ -83,7 +82,6 @@ class Behaviour:
     wait_s: float | None = None
     flood: int = 0
     raw: list[str] = field(default_factory=list)
-    bad_token: bool = False
     ignore_eof: bool = False
     ignore_sigterm: bool = False
     grandchild: bool = False

@@ -7,7 +7,6 @@ breaks in all the others when one dies.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -164,8 +163,7 @@ class FakeRank:
         self.does = read_behaviour(context.run_dir, context.rank)
         self.does.prepare_process()
         self.misbehave("start")
-        token = "wrong" if self.does.bad_token else context.token
-        self.connection = HostConnection(dataclasses.replace(context, token=token))
+        self.connection = HostConnection(context)
         if self.does.ignore_eof:
             self.connection.expect_close()
         self.inbox = Inbox(self.connection.inbox)

@@ -42,7 +42,6 @@ def make_run(
     *,
     checkpoints: int = 2,
     runs_dir: Path | None = None,
-    optimizer: str | None = None,
     lr_rule: dict[str, Any] | None = None,
     **changes: Any,
 ) -> RunStore:
@@ -53,7 +52,6 @@ def make_run(
         state: What `state.json` says.
         checkpoints: How many there are.
         runs_dir: Another folder for it.
-        optimizer: The kind that its optimizer files name; None writes none.
         lr_rule: What checkpoints say of the learning rate, besides its end at a tenth of the peak; the schedule ends
             at the last of them.
         changes: Settings.
@@ -77,8 +75,6 @@ def make_run(
             weights.write_bytes(b"w" * 100)
             file = StagedFile(weights.name, 100, hashlib.sha256(b"w" * 100).hexdigest())
             files = [file]
-            if optimizer is not None and rank == 0:
-                files.append(write_values(folder / "optimizer.safetensors", {"kind": optimizer}))
             if lr_rule is not None and rank == 0:
                 schedule = Schedule.new(10 * checkpoints, (config.steps, config.epochs)).as_dict()
                 counters = {"schedule": schedule, "lr_rule": {"min_lr_ratio": 0.1, **lr_rule}}

@@ -12,7 +12,8 @@ import pytest
 from core.checkpoints.store import CheckpointStore
 from core.errors import PreflightError
 from core.files.atomic import explain, read_json, replace_with_retry, write_atomic
-from core.ledger.ledger import Ledger, read_state_file
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import read_state_file
 from core.metrics.columns import ColumnsWriter
 from core.metrics.metrics_file import MetricsWriter
 from core.protocol.messages import CommitStaged, Position, StagedFile

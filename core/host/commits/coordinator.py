@@ -74,7 +74,6 @@ class CommitCoordinator:
 
     Attributes:
         newest: Each rank's part in the newest checkpoint of this attempt.
-        checkpoint: Its number, None before the first.
     """
 
     _STEPS_REMEMBERED: Final = 4
@@ -89,7 +88,6 @@ class CommitCoordinator:
         self._asked: dict[tuple[int, int], int] = {}
         self._carried: dict[int, CommitStaged] = {}
         self.newest: dict[int, CommitStaged] = {}
-        self.checkpoint: int | None = None
         self._abandoned = False
 
     @property
@@ -180,7 +178,6 @@ class CommitCoordinator:
     def written(self, checkpoint: int) -> None:
         current = self._open
         if current is not None and current.number == checkpoint:
-            self.checkpoint = checkpoint
             self.newest = dict(current.staged)
             # One that was being written when a rank was lost may hold a newer part of that rank.
             self._carried = {rank: current.staged[rank] for rank in self._carried}

@@ -35,7 +35,7 @@ class MetricsSink:
     def __init__(
         self,
         writer: MetricsWriter,
-        columns: BackgroundColumns | None,
+        columns: BackgroundColumns,
         on_written: Callable[[int], None],
         on_trouble: Callable[[str | None], None],
     ) -> None:
@@ -130,7 +130,7 @@ class MetricsSink:
             self.pending_bytes -= sum(map(len, lines)) + len(lines)
         self._synced = False
         self._report(None)
-        self._on_columns(lambda columns: columns.append(lines, parsed, size))
+        self._columns.append(lines, parsed, size)
         self._on_written(size)
         return True
 
@@ -148,23 +148,14 @@ class MetricsSink:
             except (RankdeckError, OSError) as error:
                 log.warning("the metrics could not be synced: %s", error)
             self._synced = True
-            self._on_columns(lambda columns: columns.flush())
+            self._columns.flush()
         with self._changed:
             self._safe, self._sync_wanted = written, False
             self._changed.notify_all()
 
-    def _on_columns(self, action: Callable[[BackgroundColumns], None]) -> None:
-        if self._columns is None:
-            return
-        try:
-            action(self._columns)
-        except (RankdeckError, OSError) as error:
-            log.warning("the columns are given up, they will be made again from the metrics: %s", error)
-            self._columns = None
-
     def _close_files(self) -> None:
         self._sync()
-        self._on_columns(lambda columns: columns.close())
+        self._columns.close()
         self._writer.close()
 
 

@@ -27,12 +27,8 @@ class MetricsStream:
         self._attempt = attempt
         self._loop = asyncio.get_running_loop()
         self._sink: MetricsSink | None = None
-        self._paused = False
+        self.is_behind = False
         self._trouble: str | None = None
-
-    @property
-    def is_behind(self) -> bool:
-        return self._paused
 
     def open(self, writer: MetricsWriter, columns: BackgroundColumns) -> None:
         self._sink = MetricsSink(writer, columns, self._written_on_thread, self._trouble_on_thread)
@@ -41,8 +37,8 @@ class MetricsStream:
         if self._sink is None:
             return
         self._sink.put(lines, parsed)
-        if not self._paused and self._sink.pending_bytes > HIGH_WATER_BYTES:
-            self._paused = True
+        if not self.is_behind and self._sink.pending_bytes > HIGH_WATER_BYTES:
+            self.is_behind = True
             self._listener.pause_ranks()
             self._resume_if_written()  # all that may have been written before its thread could see the pause
 
@@ -72,7 +68,7 @@ class MetricsStream:
 
     def _written_on_thread(self, size_bytes: int) -> None:
         # Known first, then told: a client that comes in between finds it. Without one the loop is left to sleep.
-        if self._status.appended(size_bytes) or self._paused:
+        if self._status.appended(size_bytes) or self.is_behind:
             self._loop.call_soon_threadsafe(self._on_written)
 
     def _trouble_on_thread(self, cause: str | None) -> None:
@@ -83,8 +79,8 @@ class MetricsStream:
         self._resume_if_written()
 
     def _resume_if_written(self) -> None:
-        if self._paused and (self._sink is None or self._sink.pending_bytes < LOW_WATER_BYTES):
-            self._paused = False
+        if self.is_behind and (self._sink is None or self._sink.pending_bytes < LOW_WATER_BYTES):
+            self.is_behind = False
             self._listener.resume_ranks()
 
     def _on_trouble(self, cause: str | None) -> None:

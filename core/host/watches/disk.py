@@ -31,6 +31,7 @@ RESERVED_BYTES: Final = 64 << 10
 NAME: Final = ".reserve.rankdeck-tmp"
 SPACE_EVERY_S: Final = 2.0
 GIB: Final = 1 << 30
+_FLAG: Final = " (--disk-reserve)"
 
 
 async def until_gone(path: Path, limit_s: float = GONE_LIMIT_S) -> None:
@@ -81,14 +82,13 @@ class ReservedSpace:
 class DiskLevel(IntEnum):
     """Fullness of the disk; each level adds to the actions of the level before.
 
-    ``AMPLE``: nothing to do. ``TIGHT``: only the newest good checkpoint and the best one are kept. ``LOW``: a warning
-    that the run will stop. ``FULL``: the run is saved and stopped, for which there is room just yet.
+    ``AMPLE``: nothing to do. ``LOW``: only the newest good checkpoint and the best one are kept, and an alert says that
+    the run will stop. ``FULL``: the run is saved and stopped, for which there is room just yet.
     """
 
     AMPLE = 0
-    TIGHT = 1
-    LOW = 2
-    FULL = 3
+    LOW = 1
+    FULL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +111,16 @@ class DiskSpace:
     def limit(self, level: DiskLevel) -> int:
         """Free bytes below which a level begins.
 
-        The run stops while its last checkpoint and its model still fit above the reserve. A warning comes one
-        checkpoint earlier, or a quarter of the reserve where checkpoints are small; removing old ones two.
+        The run stops while its last checkpoint and its model still fit above the reserve. The level before it begins
+        two checkpoints earlier, or half the reserve where checkpoints are small.
         """
-        return self.reserve + FOR_THE_END * self.checkpoint + (DiskLevel.FULL - level) * self._margin
-
-    @property
-    def _margin(self) -> int:
-        return max(self.checkpoint, self.reserve // 4)
+        margin = 2 * max(self.checkpoint, self.reserve // 4)
+        return self.reserve + FOR_THE_END * self.checkpoint + (DiskLevel.FULL - level) * margin
 
     def measured(self, free: int, checkpoint: int) -> DiskSpace:
         now = dataclasses.replace(self, free=free, checkpoint=max(self.checkpoint, checkpoint))
         level = next((level for level in reversed(DiskLevel) if free < now.limit(level)), DiskLevel.AMPLE)
-        if level < self.level and free < now.limit(DiskLevel.TIGHT) + self.keep * now.checkpoint:
+        if level < self.level and free < now.limit(DiskLevel.LOW) + self.keep * now.checkpoint:
             level = self.level
         return dataclasses.replace(now, level=level)
 
@@ -142,30 +139,14 @@ class DiskSpace:
     def alert(self, folder: str) -> dict[str, Any]:
         free = self._free("has", folder)
         stop = byte_size(self.limit(DiskLevel.FULL))
-        title, what, step, setting = {
-            DiskLevel.TIGHT: (
-                "Disk space is getting short",
-                "From now on only the newest good checkpoint and the best one are kept; older ones were removed.",
-                "Free some space to keep more checkpoints.",
-                "",
-            ),
-            DiskLevel.LOW: (
-                "The disk is nearly full",
-                f"Below {stop} the run is saved and stopped.",
-                "Free some space on that drive, or keep less of it in reserve",
-                " (--disk-reserve)",
-            ),
-            DiskLevel.FULL: (
-                "Stopping before the disk is full",
-                "The run is being saved and stopped while there is room for its last checkpoint and its model.",
-                "Free some space, then resume the run.",
-                "",
-            ),
-        }[self.level]
+        if self.level is DiskLevel.FULL:
+            title, step, setting = "Stopping before the disk is full", "Free some space, then resume the run", ""
+            what = "The run is being saved and stopped while there is room for its last checkpoint and its model."
+        else:
+            title, step = "The disk is nearly full", "Free some space on that drive, or keep less of it in reserve"
+            what, setting = f"Only the newest and the best checkpoint are kept. Below {stop} the run is stopped.", _FLAG
         alert = {"kind": f"disk_{self.level.name.lower()}", "title": title, "cause": f"{free} {what}"}
-        alert |= {"next_step": f"{step}{setting}".rstrip(".") + "."}
-        if setting:
-            alert["window_step"] = f"{step}."
+        alert |= {"next_step": f"{step}{setting}."} | ({"window_step": f"{step}."} if setting else {})
         figures = {"free_bytes": self.free, "checkpoint_bytes": self.checkpoint, "reserve_bytes": self.reserve}
         return {**alert, **figures}
 
@@ -212,12 +193,11 @@ class DiskWatch(Watch):
         self._commits.keep = space.kept
         if space.level > before.level:
             self._commits.prune()
-            if space.level > DiskLevel.TIGHT or space.checkpoint:
-                alert = space.alert(str(self._folder))
-                self._services.stream.emit("alert", step=self._services.status.state.step, **alert)
+            alert = space.alert(str(self._folder))
+            self._services.stream.emit("alert", step=self._services.status.state.step, **alert)
             if space.level is DiskLevel.FULL:
                 self._stop(StopReason("disk_reserve", space.stopped_by(str(self._folder))))
-        elif before.level >= DiskLevel.LOW:
+        else:
             self._services.stream.emit("alert_over", kind="disk_low", text="The disk has space again.")
 
 

@@ -6,10 +6,9 @@ any more, and the best of all ranks counts.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +45,6 @@ class StopReason:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
 class StopProgress:
     """The progress of a run towards its stop rules.
 
@@ -56,98 +54,98 @@ class StopProgress:
         merged: The validation loss of independent ranks' newest merge, made when they stop.
     """
 
-    evaluations: Mapping[int, tuple[Evaluation, ...]] = field(default_factory=dict)
-    reached: tuple[float, int] | None = None
-    merged: float | None = None
+    def __init__(self, rules: StopRules) -> None:
+        self.rules = rules
+        # Replaced and never changed: checkpoints are judged on the disk thread.
+        self.evaluations: Mapping[int, tuple[Evaluation, ...]] = {}
+        self.reached: tuple[float, int] | None = None
+        self.merged: float | None = None
 
-    def took(self, rules: StopRules, line: Mapping[str, Any]) -> StopProgress:
+    def take(self, line: Mapping[str, Any]) -> bool:
+        """Take a metrics line; return whether it changed anything that a rule looks at."""
         rank, step, event = line.get("rank"), line.get("step"), line.get("event")
         if event == "merge":
-            return dataclasses.replace(self, merged=_lowest(line.get("val_losses")))
+            self.merged = _lowest(line.get("val_losses"))
         if not isinstance(rank, int) or not isinstance(step, int):
-            return self
-        after, target = self, rules.target
-        value = _finite(line.get(rules.metric))
-        if target is not None and value is not None and (event == "eval" or (rules.in_steps and event == "step")):
-            after = dataclasses.replace(after, reached=(value, step))
-        if event == "eval" and (value is not None or not rules.in_steps or rules.metric in line):
+            return False
+        rules, value = self.rules, _finite(line.get(self.rules.metric))
+        is_evaluated = event == "eval" and (value is not None or not rules.in_steps or rules.metric in line)
+        if is_evaluated:
             own = (*self.evaluations.get(rank, ()), Evaluation(rank, step, value))
-            after = dataclasses.replace(after, evaluations={**self.evaluations, rank: own})
-        return after
+            self.evaluations = {**self.evaluations, rank: own}
+        counts = event == "eval" or (rules.in_steps and event == "step")
+        if rules.target is None or value is None or not counts:
+            return is_evaluated
+        self.reached = value, step
+        return True
 
-    def taken_back(self, resumed_from: Mapping[str, int] | None) -> StopProgress:
+    def take_back(self, resumed_from: Mapping[str, int] | None) -> None:
+        self.merged = None
         if resumed_from is None:
-            return dataclasses.replace(self, merged=None)
+            return
+        self.reached = None
         kept = {
             rank: tuple(one for one in own if one.step <= resumed_from.get(str(rank), one.step))
             for rank, own in self.evaluations.items()
         }
-        evaluations = {rank: own for rank, own in kept.items() if own}
-        return dataclasses.replace(self, evaluations=evaluations, reached=None, merged=None)
+        self.evaluations = {rank: own for rank, own in kept.items() if own}
 
-    def best(self, rules: StopRules) -> Evaluation | None:
-        found: Evaluation | None = None
-        for one in (one for own in self.evaluations.values() for one in own):
-            if one.value is not None and (found is None or rules.is_better(one.value, found.value or 0.0)):
-                found = one
-        return found
+    def read(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Take lines of earlier attempts; a target that they reached does not stop this one."""
+        for line in lines:
+            if line.get("event") == "launch":
+                resumed = line.get("resumed_from")
+                self.take_back(resumed if isinstance(resumed, dict) else None)
+            else:
+                self.take(line)
+        self.reached = None
 
-    def stale(self, rules: StopRules) -> int:
-        return min((_stale(own, rules) for own in self.evaluations.values()), default=0)
+    @property
+    def best(self) -> Evaluation | None:
+        known = [one for own in self.evaluations.values() for one in own if one.value is not None]
+        pick = max if self.rules.is_higher_better else min
+        return pick(known, key=lambda one: one.value or 0.0, default=None)
 
+    @property
+    def stale(self) -> int:
+        """The number of evaluations without an improvement, of the rank that improved last."""
+        return min((_stale(own, self.rules) for own in self.evaluations.values()), default=0)
 
-def read_progress(rules: StopRules, lines: Iterable[Mapping[str, Any]], progress: StopProgress) -> StopProgress:
-    for line in lines:
-        if line.get("event") == "launch":
-            resumed = line.get("resumed_from")
-            progress = progress.taken_back(resumed if isinstance(resumed, dict) else None)
-        else:
-            progress = progress.took(rules, line)
-    return dataclasses.replace(progress, reached=None)
+    def reason(self) -> StopReason | None:
+        rules, target, reached = self.rules, self.rules.target, self.reached
+        if target is not None and reached is not None and not rules.is_better(target.value, reached[0]):
+            at = f"{number(reached[0], 4)} at step {reached[1]:,} (target: {target.value:g} or {target.better})"
+            return StopReason("stop_at", f"{rules.label or rules.metric} has reached {at}.")
+        stale, best = self.stale, self.best
+        if rules.patience is None or stale < rules.patience:
+            return None
+        many = f"{stale} evaluation{'s' if stale != 1 else ''}"
+        found = f"; best {number(best.value, 4)} at step {best.step:,}" if best is not None else ""
+        return StopReason(
+            "early_stop_patience",
+            f"{rules.label or rules.metric} has not improved by more than {rules.min_delta:g} in {many}{found}.",
+        )
 
-
-def stop_after_evaluation(rules: StopRules, progress: StopProgress) -> StopReason | None:
-    target, reached = rules.target, progress.reached
-    if target is not None and reached is not None and not rules.is_better(target.value, reached[0]):
-        at = f"{number(reached[0], 4)} at step {reached[1]:,} (target: {target.value:g} or {target.better})"
-        return StopReason("stop_at", f"{rules.label or rules.metric} has reached {at}.")
-    stale, patience = progress.stale(rules), rules.patience
-    if patience is None or stale < patience:
-        return None
-    best, many = progress.best(rules), f"{stale} evaluation{'s' if stale != 1 else ''}"
-    found = f"; best {number(best.value, 4)} at step {best.step:,}" if best is not None else ""
-    return StopReason(
-        "early_stop_patience",
-        f"{rules.label or rules.metric} has not improved by more than {rules.min_delta:g} in {many}{found}.",
-    )
-
-
-def best_checkpoint(
-    rules: StopRules, progress: StopProgress, checkpoints: Sequence[Checkpoint]
-) -> tuple[Checkpoint, Evaluation] | None:
-    """The checkpoint with the best evaluated weights, and that evaluation; None without evaluated weights."""
-    values = {(rank, one.step): one for rank, own in progress.evaluations.items() for one in own}
-    best: tuple[Checkpoint, Evaluation] | None = None
-    for checkpoint in checkpoints:
-        for rank, position in checkpoint.positions.items():
-            one = values.get((rank, position.step))
-            if one is None or one.value is None or rank in checkpoint.diverged:
-                continue
-            if best is None or rules.is_better(one.value, best[1].value or 0.0):
-                best = checkpoint, one
-    return best
+    def best_checkpoint(self, checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, Evaluation] | None:
+        """The checkpoint with the best evaluated weights, and that evaluation; None without evaluated weights."""
+        values = {(rank, one.step): one for rank, own in self.evaluations.items() for one in own}
+        best: tuple[Checkpoint, Evaluation] | None = None
+        for checkpoint in checkpoints:
+            for rank, position in checkpoint.positions.items():
+                one = values.get((rank, position.step))
+                if one is None or one.value is None or rank in checkpoint.diverged:
+                    continue
+                if best is None or self.rules.is_better(one.value, best[1].value or 0.0):
+                    best = checkpoint, one
+        return best
 
 
 def _stale(own: Sequence[Evaluation], rules: StopRules) -> int:
-    best, since = None, 0
+    best, since, sign = None, 0, 1 if rules.is_higher_better else -1
     for one in own:
-        better = one.value is not None and (best is None or _gain(rules, one.value, best) > rules.min_delta)
+        better = one.value is not None and (best is None or sign * (one.value - best) > rules.min_delta)
         best, since = (one.value, 0) if better else (best, since + 1)
     return since
-
-
-def _gain(rules: StopRules, value: float, best: float) -> float:
-    return value - best if rules.is_higher_better else best - value
 
 
 def _lowest(losses: object) -> float | None:
@@ -168,10 +166,8 @@ class StopWatch(Watch):
         self.rules = rules
         self._services = services
         self._stop = stop
-        self._progress = StopProgress()
+        self._progress = StopProgress(rules)
         self._trained_s = first.trained_s
-        self._energy_j = first.energy_j
-        self._counters: dict[str, float] = {}
         self._ticked: float | None = None
         self._published_s = first.trained_s
         self._reason: StopReason | None = None
@@ -181,21 +177,18 @@ class StopWatch(Watch):
             return
         tail = MetricsTail(metrics)
         while lines := tail.read():
-            found = (parse_line(line) for line in lines if any(name in line for name in _RELEVANT))
-            self._progress = read_progress(self.rules, found, self._progress)
+            self._progress.read(parse_line(line) for line in lines if any(name in line for name in _RELEVANT))
 
     def launched(self, resumed_from: Mapping[str, int] | None) -> None:
         self._ticked = None
-        self._counters.clear()
-        self._progress = self._progress.taken_back(resumed_from)
+        self._progress.take_back(resumed_from)
 
     def take(self, _rank: Rank, lines: Sequence[Mapping[str, Any]]) -> None:
         if not self.rules.any:
             return
         for line in lines:
-            before, self._progress = self._progress, self._progress.took(self.rules, line)
-            if self._progress is not before:
-                self._decide(stop_after_evaluation(self.rules, self._progress))
+            if self._progress.take(line):
+                self._decide(self._progress.reason())
 
     def tick(self, now: float, phase: AttemptPhase) -> None:
         training = phase is AttemptPhase.TRAINING
@@ -214,20 +207,10 @@ class StopWatch(Watch):
 
     def publish(self) -> None:
         self._published_s = self._trained_s
-        energy_j = None if self._energy_j is None else round(self._energy_j, 3)
-        self._services.status.progress(trained_s=round(self._trained_s, 3), energy_j=energy_j)
-
-    def sampled(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        for row in rows:
-            counter, uuid = row.get("energy_j"), str(row.get("uuid"))
-            if not isinstance(counter, int | float):
-                continue
-            before, self._counters[uuid] = self._counters.get(uuid, counter), counter
-            gained = max(0.0, counter - before) if self._ticked is not None else 0.0
-            self._energy_j = (self._energy_j or 0.0) + gained
+        self._services.status.progress(trained_s=round(self._trained_s, 3))
 
     def best_of(self, checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, Evaluation] | None:
-        return best_checkpoint(self.rules, self._progress, checkpoints) if self.rules.any else None
+        return self._progress.best_checkpoint(checkpoints) if self.rules.any else None
 
     def pinned(self, checkpoints: Sequence[Checkpoint]) -> tuple[int, ...]:
         best = self.best_of(checkpoints)
@@ -238,7 +221,7 @@ class StopWatch(Watch):
 
         Empty where the last weights are the ones to export, such as those of a better merge.
         """
-        found, best = self.best_of(checkpoints), self._progress.best(self.rules)
+        found, best = self.best_of(checkpoints), self._progress.best
         if self._reason is None or found is None or best is None or found[1].value != best.value:
             return ()
         merged = self._progress.merged
@@ -264,5 +247,5 @@ class StopWatch(Watch):
     def _end(self) -> str:
         if self.rules.in_steps:
             return "The program was asked to stop."
-        best = "" if self._progress.best(self.rules) is None else ", and its best weights are exported"
+        best = "" if self._progress.best is None else ", and its best weights are exported"
         return f"The run is being saved and stopped{best}."

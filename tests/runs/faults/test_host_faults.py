@@ -163,11 +163,6 @@ def test_a_recipe_that_cannot_be_trained_independently_falls_back_to_one_device(
     assert run.steps(0) == list(range(1, 21))
 
 
-def test_a_rank_with_the_wrong_token_is_refused(make_run: MakeRun) -> None:
-    run = make_run().behave(1, bad_token=True).start()
-    assert "The token is wrong" in on_fallback(run, "ddp", "independent", "single")
-
-
 def test_ranks_that_make_no_first_step_in_time_lead_to_one_device(make_run: MakeRun) -> None:
     run = make_run(start_timeout_s=SHORT_START_S).hang_at(rank=1, step="ready").start()
     assert f"made no first step within {SHORT_START_S:.0f} s" in on_fallback(run, "ddp", "independent", "single")

@@ -67,19 +67,18 @@ def steps_held(run: FakeRun) -> list[int]:
 def test_a_run_on_a_drive_that_fills_up_is_saved_and_stopped_before_it_is_full(run: FakeRun, drive: Path) -> None:
     run.start()
     run.wait_for_event("alert")
-    assert kinds(run)[0] in ("disk_tight", "disk_low")  # a level is passed over if checkpoints outrun the looks
+    assert kinds(run) == ["disk_low"]
     deadline = time.monotonic() + LIMIT_S
     while len(run.checkpoints()) > 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert 20 in steps_held(run)  # the best, removed neither now nor later
     free = shutil.disk_usage(drive).free
     (drive / "a film.bin").write_bytes(b"x" * (free - 30 * MIB))
-    fill(run, drive, "disk_low")
     assert run.store.state().state == "training"
     fill(run, drive, "disk_full")
     state = run.end()
     assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
-    assert kinds(run)[-2:] == ["disk_low", "disk_full"] and len(set(kinds(run))) == len(kinds(run)) <= 3
+    assert kinds(run) == ["disk_low", "disk_full"]
     assert "saved and stopped" in state.stopped_by
     assert run.events("stop_requested")[0]["by"] == "disk_reserve"
     assert "A checkpoint could not be saved" not in run.store.metrics.read_text(encoding="utf-8")

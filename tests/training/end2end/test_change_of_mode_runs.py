@@ -15,7 +15,8 @@ import pytest
 
 from core.cli import main
 from core.client import stop_run, wait_for_end
-from core.ledger.ledger import Ledger, read_state_file
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import all_lines, kept, lines, write_text
 

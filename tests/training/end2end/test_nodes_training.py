@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.ledger.ledger import Ledger, read_state_file
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import all_lines, kept, write_text
 from tests.helpers.launched import wait

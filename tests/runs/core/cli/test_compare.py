@@ -49,4 +49,3 @@ def test_what_cannot_be_compared_is_refused(names: tuple[str, str], capsys: pyte
     assert "2 to 8 different runs" in capsys.readouterr().err
     assert main(["compare", names[0], "no-such-run"]) == 2
     assert "There is no such run" in capsys.readouterr().err
-    assert main(["compare", *names, "--json", "--csv"]) == 2

@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import ConfigError
 from tests.helpers.forked_host import FAKE_RECIPE
-from tests.helpers.host_fixture import FAILED, STOPPED, FakeRun, MakeRun
+from tests.helpers.host_fixture import STOPPED, FakeRun, MakeRun
 
 LOSSES = [3.0, 2.5, 2.0, 2.2, 2.1, 2.0, 1.9995, 2.3]
 
@@ -44,14 +44,12 @@ def test_a_run_that_no_longer_improves_stops_and_exports_its_best(make_run: Make
     run.behave(steps=100_000, step_s=0.02, eval_every=5, commit_every=5, val_losses=LOSSES).start()
     state = run.end()
     assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
-    best = "at step 15" if mode == "ddp" else "at step"
     assert "The validation loss has not improved by more than 0.001 in 4 evaluations; best" in state.stopped_by
     (alert,) = alerts(run)
     assert (alert["rule"], alert["cause"]) == ("early_stop_patience", state.stopped_by)
     (stop,) = run.events("stop_requested")
     (end,) = run.events("finished")
     assert stop["by"] == "early_stop_patience" and end["reason"] == state.stopped_by
-    assert best
     # 1.9995 is the best value, though no improvement.
     assert "best 2.000 at step 35" in state.stopped_by
     assert exported_step(run) == 35
@@ -122,13 +120,6 @@ def test_training_time_counts_over_all_attempts(make_run: MakeRun) -> None:
     assert state.trained_s >= 4.0
     with pytest.raises(ConfigError, match="has trained for"):
         run.resume()
-
-
-def test_a_target_without_a_direction_is_refused(make_run: MakeRun) -> None:
-    run = make_run(stop_at="val_speed=3").start()
-    state = run.end()
-    assert state.state == FAILED and state.error is not None
-    assert "val_speed<=3 or val_speed>=3" in state.error["next_step"]
 
 
 def test_a_stop_by_a_person_names_no_rule(make_run: MakeRun) -> None:

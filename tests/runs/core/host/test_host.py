@@ -64,12 +64,6 @@ def test_the_ledger_holds_what_the_newest_checkpoint_holds(make_run: MakeRun) ->
     assert run.end().total_steps == 250  # 1,000 samples by 2 ranks of micro-batch 2: the host's own arithmetic
 
 
-def test_old_checkpoints_go_and_the_best_stays(make_run: MakeRun) -> None:
-    run = make_run(keep_checkpoints=2).behave(steps=50, commit_every=10, commit_s=0.0, step_s=0.01).start()
-    assert run.end().state == FINISHED
-    assert len(run.checkpoints()) == 2
-
-
 def test_a_stop_commits_at_the_next_boundary_and_a_resume_ends_in_the_same_weights(make_run: MakeRun) -> None:
     broken = make_run().behave(steps=100_000, step_s=0.004).start()
     broken.wait_for_step(20)

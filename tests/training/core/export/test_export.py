@@ -19,7 +19,7 @@ from core.export.export import default_place, export_run
 from core.files.atomic import write_atomic
 from core.protocol.messages import CommitStaged, Position, StagedFile
 from core.run_folder.store import RunStore
-from tests.helpers.made_runs import TEXT, make_run, tree
+from tests.helpers.made_runs import TEXT, make_run, tree, write_values
 
 pytestmark = pytest.mark.windows
 
@@ -115,13 +115,12 @@ def test_of_copies_that_trained_apart_the_best_is_taken(store: RunStore) -> None
     number, folder = CheckpointStore(store.checkpoints).begin()
     own = {r: tensor_file(folder / f"weights_rank{r}.safetensors", {"w": [float(r)]}) for r in range(3)}
     commit(store, 30, dict(own), folder, number)
-    losses = [(0, 30, 2.0), (1, 20, 3.0), (1, 30, 1.0), (1, 40, 9.0), (2, 40, 0.1)]
-    write_metrics(store, *({"event": "eval", "rank": r, "step": s, "val_loss": v} for r, s, v in losses))
     made = export_run(store, "safetensors")
-    assert tensors_of(made.path) == {"w": [1.0]} and "rank 1's copy, validation loss 1" in made.details[0]
-    write_metrics(store)
+    assert tensors_of(made.path) == {"w": [0.0]} and "rank 0's copy (0 samples seen)" in made.details[0]
+    for rank, loss in enumerate((2.0, 1.0, 3.0)):
+        write_values(folder / f"rank{rank}.safetensors", {"counters": {"val_loss": loss}})
     made = export_run(store, "safetensors")
-    assert tensors_of(made.path) == {"w": [0.0]} and "none was measured" in made.details[0]
+    assert tensors_of(made.path) == {"w": [1.0]} and "rank 1's copy (validation loss 1)" in made.details[0]
 
 
 def test_a_damaged_newest_checkpoint_is_passed_over_but_not_where_it_was_asked_for(store: RunStore) -> None:

@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("torch", reason="trains for real")
 
 from core.checkpoints.store import CheckpointStore
-from core.ledger.ledger import Ledger, read_state_file
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.deepspeed_here import needs_deepspeed
 from tests.helpers.forking import ROOT

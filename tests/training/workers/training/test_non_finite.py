@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="trains for real")
 import torch
 
 from core.checkpoints.store import CheckpointStore
-from core.ledger.ledger import LedgerFile, read_state_file
+from core.ledger.state_file import LedgerFile, read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.deepspeed_here import needs_deepspeed
 from tests.helpers.forking import ROOT
@@ -166,24 +166,6 @@ def diverging(folder: Path, mode: str, world: int, options: dict[str, Any], **se
     return make_run(folder / "run", text, mode, world, recipe=str(RECIPES / "diverging"), options=options, **values)
 
 
-@pytest.mark.parametrize(("mode", "world"), [("single", 1), ("ddp", 2), ("fsdp", 2), ("independent", 2)])
-def test_a_rollback_goes_to_the_last_checkpoint_and_halves_the_learning_rate(
-    mode: str, world: int, tmp_path: Path
-) -> None:
-    """What is not finite at rate 1 is at rate 0.5."""
-    store = diverging(tmp_path, mode, world, {"bad_from": 23, "bad_rank": world - 1}, non_finite="rollback")
-    assert host(store) == 0
-    (alert,) = [line for line in lines(store, "alert") if line["kind"] == "rollback"]
-    assert (alert["number"], alert["lr"]) == (1, 0.5) and "not finite" in alert["cause"]
-    assert alert["checkpoint"] is not None
-    first, second = lines(store, "launch")
-    assert second["resumed_from"] is not None and first["mode"] == second["mode"] == mode
-    again = [line for line in lines(store, "step") if line["attempt"] == 2 and line["rank"] == world - 1]
-    assert again[0]["step"] <= 23 and {line["lr"] for line in again} == {0.5}
-    assert store.config().lr == 0.5, "a resume continues with it"
-    assert not ledger(store).skipped and ledger(store).setup is not None
-
-
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("mode", ["single", "independent"])
 def test_a_norm_that_is_read_a_step_late_leaves_the_same_run(mode: str, stopped: bool, tmp_path: Path) -> None:
@@ -203,10 +185,3 @@ def test_a_norm_that_is_read_a_step_late_leaves_the_same_run(mode: str, stopped:
         runs.append((weights, sorted(lists), sorted(alerts)))
     assert runs[0] == runs[1]
     assert {step for step, *_ in runs[0][2]} == {30, 31}
-
-
-def test_a_run_goes_back_no_more_often_than_the_limit(tmp_path: Path) -> None:
-    store = counted(tmp_path, "single", 1, non_finite="rollback", non_finite_limit=2)
-    assert host(store) == 1
-    assert len([line for line in lines(store, "alert") if line["kind"] == "rollback"]) == 2
-    assert len(lines(store, "launch")) == 3 and store.config().lr == 0.25

@@ -21,7 +21,7 @@ from app.style.tones import muted, tone
 from core.compare.settings import ChangedSetting
 from core.config.run_config import RunConfig
 from core.errors import StateFileError
-from core.ledger.ledger import BlockProgress, LedgerProgress
+from core.ledger.progress import BlockProgress, LedgerProgress
 from core.machine.devices.names import RankNames
 from core.metrics.event_text import event_text
 from tests.helpers.window_fixture import OFFSCREEN_NOISE

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from core.checkpoints.restore_plan import AVERAGE, plan_restore
-from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Checkpoint
 from core.protocol.messages import Position
 from tests.helpers.made_runs import write_values
@@ -101,16 +100,3 @@ def test_copies_that_are_brought_together_from_now_on_begin_alike(tmp_path: Path
     assert found.copies == ("1", "1") and "the copy of rank 1" in found.note
     known = checkpoint(tmp_path, "independent", {"sync_every": 10}, {"sync_every": 10})
     assert plan_restore(known, "independent", 2, "best", synchronise=True).copies == ("0", "1")
-
-
-def test_a_user_program_s_own_files_say_nothing(tmp_path: Path) -> None:
-    for content in (
-        b"",
-        b"short",
-        b"\xff" * 40,
-        b"\x02\x00\x00\x00\x00\x00\x00\x00[]",
-        b"\x04" + b"\x00" * 7 + b"{}{}",
-    ):
-        (tmp_path / "x").write_bytes(content)
-        assert read_values(tmp_path / "x") == {}
-    assert read_values(tmp_path / "missing") == {}

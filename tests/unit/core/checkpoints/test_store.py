@@ -142,16 +142,6 @@ def test_a_manifest_with_a_wrong_field_is_damaged(checkpoints: CheckpointStore, 
     assert [item.number for item in damaged] == [1]
 
 
-def test_a_manifest_without_a_field_is_damaged(checkpoints: CheckpointStore) -> None:
-    commit(checkpoints)
-    path = checkpoints.dir / "1" / "manifest.json"
-    document = json.loads(path.read_bytes())
-    del document["positions"]
-    path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(StateFileError, match="positions is missing"):
-        checkpoints.verify(1)
-
-
 def test_a_newer_manifest_is_refused_not_passed_over(checkpoints: CheckpointStore) -> None:
     commit(checkpoints)
     commit(checkpoints)

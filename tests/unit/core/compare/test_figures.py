@@ -94,15 +94,3 @@ def test_what_cannot_be_read_is_missing(tmp_path: Path) -> None:
     assert read_figures(RunStore(tmp_path / "gone")) == Figures()
     (tmp_path / "metrics.jsonl").write_bytes(b'{"event": 3}\nnonsense\n[]\n')
     assert read_figures(RunStore(tmp_path)) == Figures(disk_bytes=25)
-
-
-@pytest.mark.parametrize("with_columns", [True, False])
-def test_values_that_are_no_numbers_are_passed_over(tmp_path: Path, with_columns: bool) -> None:
-    evals = [{"step": None, "val_loss": 1.0}, {"step": 2, "val_loss": "low"}, {"step": 3, "val_loss": 2.0}]
-    lines = [_line("eval", 1.0, **values) for values in evals]
-    lines.append(_line("step", "late", step=1, tokens_per_s=None))  # type: ignore[arg-type]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    if with_columns:
-        columns.rebuild(tmp_path)
-    found = read_figures(RunStore(tmp_path))
-    assert (found.evals["val_loss"], found.speeds) == ([(3.0, 2.0)], {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.compare.figures import Figures
-from core.compare.results import Row, best_places, result_rows
+from core.compare.results import Row, result_rows
 from core.formatting import UNKNOWN
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -27,7 +27,7 @@ def rows(*runs: tuple[RunRecord, Figures]) -> dict[str, Row]:
 def test_each_result_says_value_and_place() -> None:
     ranks = {f"rank{rank}": {"accuracy": accuracy} for rank, accuracy in enumerate((0.25, 0.75, 9.0))}
     evals = {"val_loss": [(10.0, 2.0), (20.0, 1.5), (30.0, 1.75)]}
-    state = {"step": 40, "total_steps": 100, "loss": 1.25, "trained_s": 600.0, "energy_j": 216_000.0}
+    state = {"step": 40, "total_steps": 100, "loss": 1.25, "trained_s": 600.0}
     first = (record("a", **state), Figures(ranks, {"tokens_per_s": 200.0}, evals, 3_400_000))
     second = (record("b", step=100, total_steps=100), Figures(evals={"val_loss": [(50.0, 1.625)]}))
     found = rows(first, second)
@@ -39,7 +39,6 @@ def test_each_result_says_value_and_place() -> None:
     assert found["step"].texts == ("40 of 100", "100")
     assert found["duration_s"].texts == ("10 m 00 s", UNKNOWN)
     assert found["tokens_per_s"].values == (200.0, None)
-    assert found["energy_wh"].values == (60.0, None)
     assert found["accuracy"].label == "Last accuracy"
     assert found["accuracy"].values == (0.5, None), "the mean of two ranks: the third is of an older attempt"
     assert found["disk_bytes"].texts == ("3.4 MB", UNKNOWN)
@@ -105,11 +104,3 @@ def test_what_the_first_run_does_not_have_stands_out(
 def test_a_line_that_no_run_fills_is_empty() -> None:
     assert Row("driver", "Driver", (None, None), (UNKNOWN, UNKNOWN)).is_empty
     assert not Row("driver", "Driver", (None, "1"), (UNKNOWN, "1")).is_empty
-
-
-def test_the_best_is_the_lowest_or_the_highest_of_two_and_more() -> None:
-    assert best_places((2.0, None, 1.0), "lower") == (2,)
-    assert best_places((2.0, 2.0, 1.0), "higher") == (0, 1)
-    assert best_places((2.0, None), "lower") == ()
-    assert best_places((2.0, 2.0), "lower") == ()
-    assert best_places((2.0, 1.0), "") == ()

@@ -115,6 +115,10 @@ def test_micro_batches_of_validation_are_read_as_samples(
     assert "val_batches" not in config.options
 
 
+def test_a_run_that_went_back_ends_instead() -> None:
+    assert normalise({"non_finite": "rollback"}).values == {"non_finite": "stop"}
+
+
 def test_an_own_recipes_option_of_that_name_stays() -> None:
     given = {"recipe": "/mine/minigpt", "batch_size": 4, "options": {"val_batches": 16}}
     config = config_from_mapping(given)

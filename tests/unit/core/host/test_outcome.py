@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from core.checkpoints.store import Checkpoint
-from core.host.outcome import (
-    Outcome,
-    diverged,
-    exit_code,
-    metrics_lost,
-    own_failure,
-    stopped_short,
-    with_unkillable,
-)
+from core.host.outcome import Outcome, diverged, exit_code, stopped_short, with_unkillable
 from core.protocol.messages import Position
 
 ERROR = {"title": "A title", "cause": "A cause.", "next_step": "A step."}
@@ -87,9 +79,3 @@ def test_processes_that_do_not_exit_are_named_beside_the_error() -> None:
     }
     alone = with_unkillable(None, (4,))
     assert alone["title"] and alone["cause"].startswith("Process 4 did") and alone["next_step"]
-
-
-def test_the_hosts_own_troubles_are_three_sentences() -> None:
-    assert "at least 7 lines" in metrics_lost(7)["cause"]
-    assert "(KeyError: 'x')" in own_failure(KeyError("x"))["cause"]
-    assert metrics_lost(7).keys() == own_failure(KeyError()).keys() == ERROR.keys()

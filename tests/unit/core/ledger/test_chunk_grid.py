@@ -38,12 +38,6 @@ def test_a_chunk_that_is_not_there_has_no_index(block: int, chunk: int, index: i
     assert ChunkGrid(25, 10, 4).index(-1, 0) is None
 
 
-@pytest.mark.parametrize("numbers", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
-def test_numbers_below_one_cut_nothing(numbers: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        ChunkGrid(*numbers)
-
-
 @hypothesis.given(GRIDS, st.integers(1, 5), st.integers(1, 6))
 def test_shares_are_what_the_owners_train(grid: Any, world: int, epochs: int) -> None:
     setup = LedgerSetup(grid, {}, 0, world, 1 if world == 1 else world)

@@ -90,14 +90,6 @@ def test_a_chunk_does_not_go_backwards() -> None:
         taken(Position(9, 2, [], [[0, 0, 0, 2]]), made)
 
 
-def test_a_copy_is_independent() -> None:
-    made = taken(Position(9, 5, [done(0, 1, 4)], [[0, 0, 0, 1]]))
-    copy = made.copy()
-    taken(Position(10, 9, [done(0, 0, 3), done(0, 2, 2)], []), copy)
-    copy.epoch = 3
-    assert (set(made.done[0]), set(made.partial), made.samples_completed, made.epoch) == ({1}, {(0, 0)}, 4, 0)
-
-
 def test_finished_epochs_are_passed_and_only_the_newest_is_kept() -> None:
     whole = {index: CompletedChunk(0, *GRID.ids(index), 0, 1, 1) for index in range(GRID.chunks)}
     made = Committed(done={0: dict(whole), 1: dict(whole), 2: {0: whole[0]}})

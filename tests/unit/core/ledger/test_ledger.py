@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from core.errors import StateFileError
-from core.ledger.ledger import Ledger, LedgerConflictError
+from core.ledger.committed import LedgerConflictError
+from core.ledger.ledger import Ledger
 from core.ledger.state_file import parse_state
 from core.protocol.messages import ChunkDone, Grant, Position
 from tests.unit.core.ledger.ledger_groups import Training
@@ -114,25 +115,6 @@ def test_nothing_is_completed_before_a_checkpoint_holds_it() -> None:
     assert after["in_progress_chunks"] == []
 
 
-def test_a_claim_alone_is_granted_again_after_a_crash() -> None:
-    ledger = make()
-    grant = ledger.claim(0, 0)
-    again = Ledger.from_dict(json.loads(json.dumps(ledger.as_dict())))
-    assert again.claim(0, 0) == grant
-
-
-def test_a_begun_chunk_is_granted_first_with_its_offset() -> None:
-    ledger = make()
-    first, second = ledger.claim(0, 0), ledger.claim(0, 1)
-    ledger.commit({0: Position(3, 17, [done(first)], [[0, second.block_id, second.chunk_id, 5]])})
-    again = Ledger.from_dict(ledger.as_dict())
-    grant = again.claim(0, 0)
-    assert (grant.block_id, grant.chunk_id, grant.offset) == (second.block_id, second.chunk_id, 5)
-    third = again.claim(0, 1)
-    assert third.offset == 0
-    assert ledger.claim(0, 2).start == third.start
-
-
 def test_begun_chunks_of_four_groups_are_granted_first_to_one() -> None:
     ledger = make(samples=400, block=100, chunk=10, world=4, groups=4, epochs=1)
     positions, begun = {}, set()
@@ -148,15 +130,6 @@ def test_begun_chunks_of_four_groups_are_granted_first_to_one() -> None:
     grants = claims(again)
     assert {(g.block_id, g.chunk_id) for g in grants[:4]} == begun
     assert [g.offset for g in grants] == [3] * 4 + [0] * (36 - 12)
-
-
-def test_a_stop_before_the_first_claim_keeps_the_begun_chunk() -> None:
-    ledger = make()
-    grant = ledger.claim(0, 0)
-    ledger.commit({0: Position(1, 4, [], [[0, grant.block_id, grant.chunk_id, 4]])})
-    resumed = Ledger.from_dict(ledger.as_dict())
-    resumed.commit({0: Position(1, 4)}, 2)
-    assert Ledger.from_dict(resumed.as_dict()).claim(0, 0).offset == 4
 
 
 def test_ranks_of_one_group_must_stand_at_the_same_place() -> None:
@@ -211,16 +184,6 @@ def test_a_finished_ledger_shows_its_last_epoch_whole_and_can_be_extended() -> N
     assert {grant.epoch for grant in claims(again)} == {2}
 
 
-def test_a_group_far_ahead_keeps_its_chunks() -> None:
-    ledger = make(world=2, groups=2, epochs=3)
-    ahead = claims(ledger, 0)
-    ledger.commit({0: Position(9, 0, [done(grant) for grant in ahead]), 1: Position(0)})
-    again = Ledger.from_dict(json.loads(json.dumps(ledger.as_dict())))
-    assert again.progress().epoch == 0
-    assert again.claim(0, 0).exhausted
-    assert len(claims(again, 1)) == 30 - len(ahead)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -238,12 +201,6 @@ def test_another_dataset_or_cut_is_refused_with_both_values(change: dict[str, An
     with pytest.raises(StateFileError) as caught:
         make().check_same(**same | change)
     assert all(word in caught.value.cause for word in words)
-
-
-@pytest.mark.parametrize("numbers", [{"samples": 0}, {"world": 0}, {"world": 3, "groups": 2}, {"epochs": 0}])
-def test_numbers_that_cut_nothing_are_refused(numbers: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"nothing|cannot|none"):
-        make(**numbers)
 
 
 AIOS: dict[str, Any] = {
@@ -293,8 +250,6 @@ def test_an_import_in_a_later_epoch_trains_what_that_epoch_lacks() -> None:
     ("change", "cut", "words"),
     [
         ({"total_blocks_in_dataset": 5}, {}, ("5", "3")),
-        ({"completed_chunks": [{"block_id": 7, "chunk_id": 0, "gpu_id": 0}]}, {}, ("block 7", "3 blocks")),
-        ({"completed_chunks": [{"block_id": 0, "chunk_id": 4, "gpu_id": 0}]}, {}, ("chunk 4", "4 chunks of 12")),
         ({}, {"chunk_size": 40}, ("chunk 1 of block 0",)),
     ],
 )
@@ -305,22 +260,6 @@ def test_an_import_that_does_not_fit_is_refused(
     with pytest.raises(StateFileError) as caught:
         ledger.import_aios(parse_state(AIOS | change))
     assert all(word in caught.value.cause for word in words)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"lanes": 3},
-        {
-            "completed_chunks": [
-                {"block_id": 9, "chunk_id": 0, "gpu_id": 0, "optimizer_step": 1, "steps": 1, "epoch": 0}
-            ]
-        },
-    ],
-)
-def test_a_ledger_that_contradicts_itself_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(StateFileError):
-        Ledger.from_dict(make().as_dict() | change)
 
 
 def test_an_import_is_not_our_own_file() -> None:

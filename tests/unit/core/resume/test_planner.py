@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -85,19 +84,15 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(runs: Path) ->
     assert any("Not used: checkpoint 2" in line and "SHA-256" in line for line in result.lines())
 
 
-def test_when_every_checkpoint_is_gone_nothing_begins_anew_unasked(runs: Path) -> None:
-    store = make_run(runs)
-    shutil.rmtree(store.checkpoints)
-    with pytest.raises(StateFileError, match="missing, though it was committed") as caught:
+@pytest.mark.parametrize(
+    ("lost", "words"), [("", "missing, though it was committed"), ("1/weights0.safetensors", "Every checkpoint")]
+)
+def test_without_a_whole_checkpoint_nothing_begins_anew_unasked(runs: Path, lost: str, words: str) -> None:
+    store = make_run(runs, checkpoints=1)
+    (store.checkpoints / lost).rename(runs / "elsewhere")
+    with pytest.raises(StateFileError, match=words) as caught:
         plan(store.dir, runs)
     assert "copy of that folder" in caught.value.next_step
-
-
-def test_when_every_checkpoint_is_damaged_nothing_is_trained_twice_unasked(runs: Path) -> None:
-    store = make_run(runs, checkpoints=1)
-    (store.checkpoints / "1" / "weights0.safetensors").unlink()
-    with pytest.raises(StateFileError, match="Every checkpoint"):
-        plan(store.dir, runs)
 
 
 def test_a_run_that_never_committed_begins_again(runs: Path) -> None:
@@ -260,16 +255,6 @@ def test_a_mode_that_the_recipe_cannot_be_trained_in(runs: Path) -> None:
         plan(store.dir, runs)
 
 
-@pytest.mark.parametrize("wanted", ["SGD", "torch_adam"])
-def test_an_optimizer_of_another_kind_is_said_before_it_starts(runs: Path, wanted: str) -> None:
-    store = make_run(runs, optimizer="AdamW")
-    settings = {"mode": "zero", "zero_engine": "torch"}
-    kept = plan(store.dir, runs, **settings, deepspeed_config='{"optimizer": {"type": "FusedAdamW"}}')
-    assert kept.mode_now == "zero" and "DeepSpeed settings: changed." in kept.lines()
-    with pytest.raises(StateFileError, match=f"trained with AdamW .* {wanted} cannot use its state"):
-        plan(store.dir, runs, **settings, deepspeed_config=f'{{"optimizer": {{"type": "{wanted}"}}}}')
-
-
 def test_a_dataset_that_moved_is_the_same(runs: Path) -> None:
     store = make_run(runs)
     (runs / "text.txt").rename(runs / "moved.txt")
@@ -309,21 +294,11 @@ def test_another_recipe_is_refused(runs: Path) -> None:
         plan(make_run(runs).dir, runs, recipe="other")
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda text: text[: len(text) // 2], "cut off"),
-        (lambda _: "[1, 2]", "list"),
-        (lambda text: text.replace('"version": 2', '"version": 99'), "version 99"),
-    ],
-)
-def test_a_damaged_state_file_is_refused(runs: Path, damage: Any, words: str) -> None:
+def test_a_damaged_state_file_is_refused(runs: Path) -> None:
     store = make_run(runs)
-    store.ledger.write_text(damage(store.ledger.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(StateFileError) as caught:
+    store.ledger.write_bytes(store.ledger.read_bytes()[:100])
+    with pytest.raises(StateFileError, match="cut off"):
         plan(store.dir, runs)
-    assert words in caught.value.cause
-    assert caught.value.exit_code == 2
 
 
 def test_nothing_by_that_name(runs: Path) -> None:
@@ -368,14 +343,6 @@ def test_aios_file_says_what_is_odd_about_it(runs: Path) -> None:
     path = aios_file(runs / f"text_cs{CHUNK}", completed_chunks=[chunk, chunk], version=9)
     lines = plan(path, runs, dataset_file=str(runs / "text.txt")).lines()
     assert any("ignores: 'version'" in line for line in lines) and any("each counts once" in line for line in lines)
-
-
-@pytest.mark.parametrize("name", ["", "chunk_tracker_state.json"])
-def test_a_folder_in_the_place_of_the_state_file_is_called_one(runs: Path, name: str) -> None:
-    folder = runs / "brain" / "chunk_tracker_state.json"
-    folder.mkdir(parents=True)
-    with pytest.raises(StateFileError, match="is a folder"):
-        plan(runs / "brain" / name, runs)
 
 
 def test_aios_file_needs_its_dataset_named(runs: Path) -> None:

@@ -85,15 +85,7 @@ def test_all_ranks_at_a_step_get_the_same_checkpoint_and_it_is_written_when_all_
     assert story.commits.busy
     story.commits.written(1)
     assert story.commits.holds({0: 10, 1: 10}) and not story.commits.holds({0: 10, 1: 11})
-    assert not story.commits.busy and story.commits.checkpoint == 1
-
-
-def test_a_rank_that_comes_late_to_a_step_joins_the_checkpoint_of_that_step() -> None:
-    story = Story()
-    story.begin(0, 10)
-    story.opened(1)
-    story.staged(0, 1)
-    assert story.begin(1, 10) == [("answer", 1, 1)]
+    assert not story.commits.busy
 
 
 def test_busy_at_a_step_means_busy_for_every_rank_at_that_step() -> None:
@@ -156,7 +148,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_checkpoint_before() -> Non
     story.staged(1, 2, 20)
     story.commits.write_failed(2, "disk full")
     assert story.effects.take() == [("drop", 2)]
-    assert story.commits.checkpoint == 1 and story.commits.holds({0: 10, 1: 10})
+    assert story.commits.holds({0: 10, 1: 10})
 
 
 @pytest.mark.parametrize("phase", ["opening", "staging"])

@@ -11,7 +11,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from core.checkpoints.store import Checkpoint
-from core.host.commits.rank_barrier import ASK_AGAIN_S, Next, RankBarrier, next_action
+from core.host.commits.rank_barrier import ASK_AGAIN_S, RankBarrier
 from core.protocol.messages import Merge, MergeDone, RankDone, StagedFile
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
@@ -44,9 +44,9 @@ class Story:
     def _take(self, rank: int, message: Any) -> None:
         self.sent.append((rank, message))
 
-    def done(self, *numbers: int) -> None:
+    def done(self, *numbers: int, step: int = 20) -> None:
         for number in numbers:
-            self.ranks[number].done = RankDone(20, True)
+            self.ranks[number].done = RankDone(step, True)
 
     def committed(self) -> None:
         self.coordinator.held, self.commits.newest = True, checkpoint("weights_rank0.safetensors")
@@ -59,68 +59,43 @@ class Story:
 def test_while_a_rank_trains_nothing_is_due() -> None:
     story = Story()
     story.done(0)
-    assert story.barrier.step(100.0) == (Next.WAIT, "") and story.asked == 0
-
-
-AT = {0: 20, 1: 30}
-ACTIONS = [
-    # merges at all, committing, holds all, merging, merged at, → what next
-    (False, True, False, False, None, Next.WAIT),
-    (False, False, False, False, None, Next.COMMIT),
-    (False, False, True, False, None, Next.FINISH),
-    (True, False, False, False, None, Next.COMMIT),
-    (True, False, True, False, None, Next.MERGE),
-    (True, False, True, True, None, Next.WAIT),
-    (True, False, True, False, AT, Next.FINISH),
-    (True, False, True, False, {0: 10, 1: 30}, Next.MERGE),
-]
-
-
-@pytest.mark.parametrize(("merges", "committing", "holds", "merging", "merged", "then"), ACTIONS)
-def test_what_is_due_when_ranks_wait(
-    merges: bool,
-    committing: bool,
-    holds: bool,
-    merging: bool,
-    merged: dict[int, int] | None,
-    then: Next,
-) -> None:
-    found = next_action(AT, merges=merges, committing=committing, holds_all=holds, merging=merging, merged_steps=merged)
-    assert found is then
+    assert story.barrier.step(100.0) == (False, "") and story.asked == 0
 
 
 def test_all_that_wait_are_committed_and_asked_again_only_after_a_while() -> None:
     story = Story()
     story.done(0, 1)
-    assert story.barrier.step(100.0) == (Next.COMMIT, "saving")
+    assert story.barrier.step(100.0) == (False, "saving")
     assert story.commits.ask_missing.mock_calls == [call("every rank waits")]
     story.coordinator.busy = True
-    assert story.barrier.step(100.0 + ASK_AGAIN_S) == (Next.WAIT, "") and story.asked == 1
+    assert story.barrier.step(100.0 + ASK_AGAIN_S) == (False, "") and story.asked == 1
     story.coordinator.missing = []
-    assert story.barrier.step(200.0) == (Next.WAIT, "") and story.asked == 1, "every rank has answered"
+    assert story.barrier.step(200.0) == (False, "") and story.asked == 1, "every rank has answered"
     story.coordinator.missing = [1]
-    assert story.barrier.step(200.0) == (Next.WAIT, "saving") and story.asked == 2
+    assert story.barrier.step(200.0) == (False, "saving") and story.asked == 2
 
 
 def test_the_last_merge_comes_before_the_end() -> None:
     story = Story()
     story.done(0, 1)
     story.committed()
-    assert story.barrier.step(100.0) == (Next.MERGE, "merging")
+    assert story.barrier.step(100.0) == (False, "merging")
     assert story.sent == [(0, Merge(7, str(FOLDER)))]
-    assert story.barrier.step(101.0) == (Next.WAIT, "")
+    assert story.barrier.step(101.0) == (False, "")
     story.barrier.merge_done(story.ranks[1], merged("merged.safetensors"))
     story.barrier.merge_done(story.ranks[0], merged("../merged.safetensors"))
-    assert story.barrier.step(102.0) == (Next.WAIT, ""), "only rank 0 merges, and only into the checkpoint"
+    assert story.barrier.step(102.0) == (False, ""), "only rank 0 merges, and only into the checkpoint"
     story.barrier.merge_done(story.ranks[0], merged("merged.safetensors"))
-    assert story.barrier.step(103.0) == (Next.FINISH, "")
+    assert story.barrier.step(103.0) == (True, "")
     assert story.barrier.model(None) == (FOLDER / "merged.safetensors",)
+    story.done(1, step=30)
+    assert story.barrier.step(104.0) == (False, "merging"), "it has trained since"
 
 
 def test_a_program_of_its_own_has_saved_what_it_wanted() -> None:
     story = Story(self_contained=True)
     story.done(0, 1)
-    assert story.barrier.step(100.0) == (Next.FINISH, "") and story.asked == 0
+    assert story.barrier.step(100.0) == (True, "") and story.asked == 0
 
 
 @pytest.mark.parametrize(

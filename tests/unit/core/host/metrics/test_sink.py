@@ -36,17 +36,15 @@ class FullDisk(MetricsWriter):
         return super().append(lines)
 
 
-class Columns:
-    """Columns that fail when told to."""
+class Columns(BackgroundColumns):
+    """Columns that only note what they are given."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
-        self.fails = self.closed = False
+        self.closed = False
 
-    def append(self, lines: list[bytes], parsed: list[dict[str, Any]], source_bytes: int) -> None:
+    def append(self, lines: Any, parsed: Any, source_bytes: int) -> None:
         del parsed, source_bytes
-        if self.fails:
-            raise OSError("no space")
         self.taken += lines
 
     def flush(self) -> None:
@@ -135,17 +133,6 @@ def test_settled_is_what_was_put_before_and_a_full_disk_is_not_waited_for(place:
     assert place.sink.settle(LIMIT_S) and synced[-1].endswith(b'{"n":50}\n')
     assert place.sink.close(1.0) == 0
     assert place.sink.settle(LIMIT_S), "what is closed is settled"
-
-
-def test_columns_that_fail_are_left_behind(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    place.columns.fails = True
-    place.put(1)
-    place.until(lambda: place.sink.pending_bytes == 0)
-    place.columns.fails = False
-    place.put(2)
-    assert place.sink.close(1.0) == 0
-    assert place.text() == b'{"n":1}\n{"n":2}\n' and place.columns.taken == []
-    assert "columns are given up" in caplog.text
 
 
 def step(number: int) -> dict[str, Any]:

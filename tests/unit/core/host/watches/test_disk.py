@@ -15,12 +15,11 @@ from core.host.watches.disk import (
     DiskLevel,
     DiskSpace,
     ReservedSpace,
-    folder_gone,
     until_gone,
 )
 
 MIB = 1 << 20
-LEVELS = (DiskLevel.FULL, DiskLevel.LOW, DiskLevel.TIGHT)
+LEVELS = (DiskLevel.FULL, DiskLevel.LOW)
 
 
 def test_it_returns_when_the_path_is_gone_and_not_before(tmp_path: Path) -> None:
@@ -36,11 +35,6 @@ def test_it_returns_when_the_path_is_gone_and_not_before(tmp_path: Path) -> None
         return early
 
     assert asyncio.run(watch()) is False
-
-
-def test_the_words_name_the_folder(tmp_path: Path) -> None:
-    words = folder_gone(tmp_path)
-    assert str(tmp_path) in words["cause"] and words.keys() == {"title", "cause", "next_step"}
 
 
 def test_the_reserve_is_real_space_that_is_given_back(tmp_path: Path) -> None:
@@ -75,21 +69,17 @@ def test_space_that_cannot_be_freed_is_told_in_the_log(tmp_path: Path, caplog: p
 def test_a_stop_leaves_room_for_its_checkpoint_and_model_above_the_reserve() -> None:
     space = DiskSpace(reserve=500 * MIB, keep=3).measured(10_000 * MIB, 200 * MIB)
     assert space.level is DiskLevel.AMPLE
-    assert [space.limit(level) // MIB for level in LEVELS] == [
-        900,
-        1100,
-        1300,
-    ]
+    assert [space.limit(level) // MIB for level in LEVELS] == [900, 1300]
 
 
 def test_small_checkpoints_leave_a_warning_its_time() -> None:
     space = DiskSpace(reserve=400 * MIB, keep=3).measured(10_000 * MIB, MIB)
-    assert [space.limit(level) // MIB for level in LEVELS] == [402, 502, 602]
+    assert [space.limit(level) // MIB for level in LEVELS] == [402, 602]
 
 
 @pytest.mark.parametrize(
     ("free_mib", "level", "kept"),
-    [(1300, DiskLevel.AMPLE, 3), (1299, DiskLevel.TIGHT, 1), (1099, DiskLevel.LOW, 1), (899, DiskLevel.FULL, 1)],
+    [(1300, DiskLevel.AMPLE, 3), (1299, DiskLevel.LOW, 1), (899, DiskLevel.FULL, 1)],
 )
 def test_levels(free_mib: int, level: DiskLevel, kept: int) -> None:
     space = DiskSpace(reserve=500 * MIB, keep=3).measured(free_mib * MIB, 200 * MIB)
@@ -97,9 +87,9 @@ def test_levels(free_mib: int, level: DiskLevel, kept: int) -> None:
 
 
 def test_removing_old_checkpoints_does_not_bring_them_back() -> None:
-    tight = DiskSpace(reserve=500 * MIB, keep=3).measured(1200 * MIB, 200 * MIB)
-    after = tight.measured(1800 * MIB, 200 * MIB)
-    assert after.level is DiskLevel.TIGHT
+    low = DiskSpace(reserve=500 * MIB, keep=3).measured(1200 * MIB, 200 * MIB)
+    after = low.measured(1800 * MIB, 200 * MIB)
+    assert after.level is DiskLevel.LOW
     assert after.measured(1900 * MIB, 200 * MIB).level is DiskLevel.AMPLE
 
 
@@ -108,9 +98,9 @@ def test_the_largest_checkpoint_counts() -> None:
     assert space.checkpoint == 200 * MIB
 
 
-@pytest.mark.parametrize("free_mib", [1299, 1099, 899])
+@pytest.mark.parametrize("free_mib", [1299, 899])
 def test_each_level_says_cause_and_next_step(free_mib: int) -> None:
     alert = DiskSpace(reserve=500 * MIB, keep=3).measured(free_mib * MIB, 200 * MIB).alert("runs/a")
     assert alert["title"] and alert["cause"].startswith("The drive of runs/a has ") and alert["next_step"].endswith(".")
     assert "--" not in alert.get("window_step", alert["next_step"])
-    assert alert["kind"] in ("disk_tight", "disk_low", "disk_full")
+    assert alert["kind"] in ("disk_low", "disk_full")

@@ -12,14 +12,7 @@ import orjson
 from core.checkpoints.store import Checkpoint
 from core.config.stop_target import StopTarget
 from core.host.states import AttemptPhase
-from core.host.watches.early_stop import (
-    StopProgress,
-    StopReason,
-    StopWatch,
-    best_checkpoint,
-    read_progress,
-    stop_after_evaluation,
-)
+from core.host.watches.early_stop import StopProgress, StopReason, StopWatch
 from core.launch.stop_rules import StopRules
 from core.protocol.messages import Position
 from core.run_folder.state import RunState
@@ -35,14 +28,14 @@ def evaluations(*values: float | None, rank: int = 0, every: int = 10, **fields:
 
 
 def after(lines: Iterable[dict[str, Any]], rules: StopRules = PATIENT) -> StopProgress:
-    progress = StopProgress()
+    progress = StopProgress(rules)
     for line in lines:
-        progress = progress.took(rules, line)
+        progress.take(line)
     return progress
 
 
 def cause(lines: Iterable[dict[str, Any]], rules: StopRules = PATIENT) -> str:
-    reason = stop_after_evaluation(rules, after(lines, rules))
+    reason = after(lines, rules).reason()
     return "" if reason is None else reason.cause
 
 
@@ -88,22 +81,22 @@ def test_a_target_is_reached() -> None:
 
 def test_what_is_trained_again_is_evaluated_again() -> None:
     lines = [*evaluations(2.0, 2.1, 2.2), {"event": "launch", "resumed_from": {"0": 10}}]
-    progress = read_progress(PATIENT, lines, StopProgress())
-    assert progress.stale(PATIENT) == 0
-    whole = read_progress(PATIENT, [*evaluations(2.0, 2.1, 2.2), {"event": "launch", "resumed_from": None}], progress)
-    assert whole.stale(PATIENT) == 3
-    assert stop_after_evaluation(StopRules(target=StopTarget("val_loss", 3.0, "lower")), whole) is None
+    progress = StopProgress(StopRules(target=StopTarget("val_loss", 3.0, "lower")))
+    progress.read(lines)
+    assert progress.stale == 0
+    progress.read([*evaluations(2.0, 2.1, 2.2), {"event": "launch", "resumed_from": None}])
+    assert progress.stale == 3 and progress.reason() is None
 
 
 def test_the_best_checkpoint_holds_evaluated_weights() -> None:
     progress = after([*evaluations(3.0, 1.0, 2.0), *evaluations(2.5, 1.5, 0.5, rank=1)])
     held = [checkpoint(1, {0: 10, 1: 10}), checkpoint(2, {0: 20, 1: 21}), checkpoint(3, {0: 25, 1: 26})]
-    found = best_checkpoint(PATIENT, progress, held)
+    found = progress.best_checkpoint(held)
     assert found is not None and (found[0].number, found[1].rank, found[1].value) == (2, 0, 1.0)
     diverged = [held[0], checkpoint(2, {0: 20, 1: 21}, diverged=(0,))]
-    found = best_checkpoint(PATIENT, progress, diverged)
+    found = progress.best_checkpoint(diverged)
     assert found is not None and (found[0].number, found[1].rank) == (1, 1)
-    assert best_checkpoint(PATIENT, progress, [held[2]]) is None
+    assert progress.best_checkpoint([held[2]]) is None
 
 
 def checkpoint(number: int, steps: dict[int, int], diverged: tuple[int, ...] = ()) -> Checkpoint:
@@ -134,7 +127,7 @@ def test_only_training_counts_and_no_sleep_of_the_machine() -> None:
     run.train(0.0, 2.0)
     run.watch.tick(50.0, AttemptPhase.FINISHING)
     run.train(60.0, 61.0, 5000.0)
-    assert run.published() == {"trained_s": 133.0, "energy_j": None}
+    assert run.published() == {"trained_s": 133.0}
 
 
 def test_a_limit_stops_once_and_is_an_alert() -> None:
@@ -146,17 +139,6 @@ def test_a_limit_stops_once_and_is_an_alert() -> None:
     assert reason == StopReason("max_hours", "The run has trained for 2 h 00 m, its time limit.")
     (said,) = run.services.stream.emit.call_args_list
     assert said.args == ("alert",) and said.kwargs["kind"] == "early_stop" and said.kwargs["cause"] == reason.cause
-
-
-def test_energy_is_what_counters_gained_while_the_run_trained() -> None:
-    run = Run(StopRules(), energy_j=500.0)
-    run.watch.sampled([{"uuid": "GPU-0", "energy_j": 7000.0}])
-    run.watch.sampled([{"uuid": "GPU-0", "energy_j": 7300.0}])  # not training yet
-    run.train(0.0, 0.1)
-    run.watch.sampled([{"uuid": "GPU-0", "energy_j": 7500.0}, {"uuid": "host"}, {"uuid": "GPU-1", "energy_j": 5.0}])
-    assert run.published()["energy_j"] == 700.0
-    run.watch.sampled([{"uuid": "GPU-0", "energy_j": 10.0}, {"uuid": "GPU-1", "energy_j": 105.0}])  # a new driver
-    assert run.published()["energy_j"] == 800.0
 
 
 def test_evaluations_of_earlier_attempts_are_read_and_do_not_stop_it(tmp_path: Path) -> None:

@@ -145,18 +145,6 @@ def test_a_script_that_computes_may_be_silent_for_longer() -> None:
     assert len(story.hangs) == 1
 
 
-def test_a_script_that_reports_rarely_has_a_pace_of_its_own() -> None:
-    story = Story()
-    for _ in range(6):
-        story.step(0)
-        story.wait(300)
-    story.step(0)
-    story.wait(2999)
-    assert story.hangs == []
-    story.wait(2)
-    assert len(story.hangs) == 1
-
-
 def test_who_has_not_begun_or_is_done_is_not_silent() -> None:
     story = Story()
     story.message(0, "ready")
