@@ -19,13 +19,12 @@ from core.errors import RankdeckError
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
-from tests.training.workers.clstm_ppo_parts import player_of
 from tests.unit.workers.recipes.clstm_ppo.made import typed_options, world_of
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.check import check
 from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.grid import make_grid
-from workers.recipes.clstm_ppo.playing import Stage
+from workers.recipes.clstm_ppo.playing import Player, Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, parts_of
 from workers.recipes.clstm_ppo.ppo import advantages, entropy, log_likelihood, losses, with_time_limits
 from workers.recipes.clstm_ppo.rounds import Rounds
@@ -152,6 +151,13 @@ def test_values_that_moved_far_are_clipped_to_the_worse() -> None:
 
 
 # rounds
+
+
+def player_of(world: World) -> Player:
+    """Plays with a policy that is the same each time."""
+    torch.manual_seed(4)
+    policy = CascadedLstm(world.observations.size, world.actions.count, world.actions.continuous, 6)
+    return Player(policy, torch.device("cpu"), seed=3, discount=0.9, reward_scale=0.5)
 
 
 @pytest.fixture(scope="module")
