@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
@@ -44,6 +44,9 @@ from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
 from core.training_python import training_python
 
+if TYPE_CHECKING:  # listing runs needs none of it
+    from core.launch.resolved import ResolvedRun
+
 CONNECT_TIMEOUT_S: Final = 10.0
 STOP_ANSWER_S: Final = 5.0
 _POLL_S: Final = 0.03
@@ -55,6 +58,7 @@ def start_run(
     runs_dir: Path | None = None,
     run_dir: Path | None = None,
     name: str = "",
+    resolved: ResolvedRun | None = None,
 ) -> RunStore:
     """Make a run's folder and start its host, which outlives this process. Returns at once.
 
@@ -63,6 +67,7 @@ def start_run(
         runs_dir: Where run folders live; None is the person's own place.
         run_dir: Exactly this folder instead of a new one.
         name: What the user calls the run; empty: a name is made from its recipe and data.
+        resolved: What the check has decided; the host compares it with what it decides itself.
 
     Raises:
         UsageError, PreflightError: The folder cannot be made, or the name is too long.
@@ -72,6 +77,8 @@ def start_run(
     store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir, _first_name(config))
     if notes.name:
         write_notes(store.dir, notes)
+    if resolved is not None:
+        write_atomic(store.resolved, json.dumps(resolved.decision, indent=1) + "\n")
     if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
     _spawn_host(store)

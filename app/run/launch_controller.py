@@ -66,7 +66,7 @@ class LaunchController(QObject):
             from core.launch.preflight import check
 
             checked = check(_with_absolute_options(run), runs_dir)
-            store = client.start_run(checked.run.config, runs_dir, name=name)
+            store = client.start_run(checked.run.config, runs_dir, name=name, resolved=checked.run)
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)

@@ -36,7 +36,7 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     count = None if frame.get("count") is None else DeviceCount(frame["count"][0], str(frame["count"][1]))
     request = TrainRequest(config, get_recipe(config.recipe), run_dir, runs_dir, count)
     checked = check_request(request, runs_dir)
-    store = start_run(checked.run.config, runs_dir, run_dir)
+    store = start_run(checked.run.config, runs_dir, run_dir, resolved=checked.run)
     return {"run_dir": str(store.dir), "notes": list(checked.notes)}
 
 

@@ -120,7 +120,7 @@ def _start(
     for note in (checked.data, *checked.notes, _fit_note(checked.run)):
         if note:
             terminal.warn(note)
-    return start_run(checked.run.config, runs_dir, request.run_dir), checked
+    return start_run(checked.run.config, runs_dir, request.run_dir, resolved=checked.run), checked
 
 
 def _headline(checked: Checked) -> str:

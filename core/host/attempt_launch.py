@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,8 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.config.distributed import LaunchMethod
 from core.data.dataset import identify
-from core.files.atomic import write_atomic
+from core.errors import StateFileError
+from core.files.atomic import read_json, write_atomic
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.services import HostServices
 from core.launch.commit_charge import check_commit
@@ -35,6 +36,7 @@ from core.machine.platform import Platform, free_port, rendezvous_folder, this_p
 from core.measure.estimate.probe import known_baselines
 from core.protocol.rank_context import CONFIG_FILE
 from core.recipes.manifest import Recipe
+from core.run_folder.store import RunStore
 
 TOKEN_BYTES: Final = 32
 
@@ -131,6 +133,8 @@ def gather_context(
     store, checkpoints, machine = services.store, services.checkpoints, this_platform()
     others = () if services.seats is None else services.seats.gpus
     run = resolve(config, recipe, [*monitor.devices(), *others], machine)
+    if note := run.note_on(_checked(store)):
+        run = replace(run, device_notes=(*run.device_notes, note))
     baselines = known_baselines(machine)
     check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)
     dataset = identify(config.dataset_file, config.data_files)
@@ -138,6 +142,14 @@ def gather_context(
     checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())
     checkpoints.remove_unfinished()
     return RunContext(run, machine, checkpoint, tuple(damaged), keeper, monitor)
+
+
+def _checked(store: RunStore) -> object:
+    """Return the decision of the check before the first attempt; None for later ones or without a record of it."""
+    try:
+        return read_json(store.resolved) if store.stored_state().attempt <= 1 and store.resolved.exists() else None
+    except StateFileError:
+        return None
 
 
 def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, Any]:

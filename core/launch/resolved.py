@@ -85,6 +85,25 @@ class ResolvedRun:
             self.choice.engine == DEEPSPEED and self.config.deepspeed_config is not None
         )
 
+    @property
+    def decision(self) -> dict[str, str]:
+        """The decisions of this machine by name, for a comparison by the host with the check before the run."""
+        devices = ", ".join(device.uuid for device in self.devices)
+        engine, backend = self.choice.engine or "none", self.backend or "none"
+        batch = "its own" if self.recipe.self_contained else str(self.batch)
+        return {"mode": str(self.mode), "devices": devices, "engine": engine, "backend": backend, "batch": batch}
+
+    def note_on(self, checked: object) -> str:
+        """Return a sentence on differences from an earlier `decision`; empty if there are none."""
+        before = checked if isinstance(checked, dict) else {}
+        changed = [
+            f"{name} {now} instead of {before[name]}"
+            for name, now in self.decision.items()
+            if name in before and before[name] != now
+        ]
+        differs = "The run's host decided otherwise than the check before the start"
+        return f"{differs}: {'; '.join(changed)}." if changed else ""
+
     def fitted(self) -> tuple[ResolvedRun, tuple[str, ...]]:
         """Return the run as its recipe fits it, and notes; blocks and raises as `check_by_recipe`."""
         config, notes = check_by_recipe(self.config, self.recipe, global_batch=self.batch.global_, named=self.named)

@@ -76,6 +76,7 @@ class RunStore:
         self.logs = run_dir / "logs"
         self.model = run_dir / "model.safetensors"
         self.environment = run_dir / "environment.json"
+        self.resolved = run_dir / "resolved.json"
         self.columns = run_dir / "columns"
         self.data = run_dir / "data"
         self.lock_file = run_dir / "host.lock"

@@ -149,6 +149,16 @@ def test_one_device_alone_needs_nobody_else(make_run: MakeRun) -> None:
     assert (state.state, state.mode, state.world_size) == (FINISHED, "single", 1)
 
 
+def test_a_host_that_decides_otherwise_than_the_check_says_so(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=3)
+    run.store.resolved.parent.mkdir(parents=True, exist_ok=True)
+    run.store.resolved.write_text('{"mode": "independent", "devices": "cpu:0, cpu:1"}', encoding="utf-8")
+    (launch,) = run.start().wait_for_event("launch")
+    decided = "The run's host decided otherwise than the check before the start: mode ddp instead of independent."
+    assert decided in launch["notes"]
+    run.end()
+
+
 def test_a_second_host_is_refused_while_the_first_one_lives(make_run: MakeRun) -> None:
     run = make_run().behave(steps=10_000, step_s=0.01).start()
     run.wait_for_step(2)

@@ -16,6 +16,7 @@ from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
+from tests.helpers.resolved_run import resolved_run
 
 pytestmark = pytest.mark.windows
 
@@ -72,3 +73,9 @@ def test_one_device_is_no_reason_for_a_note_on_a_mode_that_nobody_chose() -> Non
         assert resolve_on(config, recipe, [cpu], linux).choice.notes == ()
     (note,) = resolve_on(RunConfig(mode=Mode.DDP), get_recipe("minigpt"), [cpu], linux).choice.notes
     assert "With one device" in note
+
+
+def test_only_what_differs_from_the_check_before_is_named() -> None:
+    run = resolved_run(RunConfig(), "ddp", 2)
+    assert run.note_on(run.decision) == run.note_on(None) == ""
+    assert "devices cpu:0, cpu:1 instead of cpu:0." in run.note_on({**run.decision, "devices": "cpu:0"})
