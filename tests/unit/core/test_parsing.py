@@ -15,7 +15,6 @@ pytestmark = pytest.mark.windows
 OWN_READERS = {
     "core/machines/agent.py": "is sent to machines alone, without the rest of core",
     "core/metrics/columns.py": "orjson, on lines that the run's own host wrote",
-    "core/host/waiting.py": "one line from the process that started it, before anything else is imported",
     "core/export/lines.py": "orjson: millions of lines",
     "core/protocol/server.py": "orjson: the hot path of ranks",
 }
