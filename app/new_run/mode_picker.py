@@ -1,4 +1,4 @@
-"""Mode picker: a button for each mode, its meaning, and its settings."""
+"""Mode picker: a radio button for each mode, its meaning, and its settings."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.form.draft_fields import MODE_FIELDS, default_mode_texts, fields_of_mod
 from app.form.field_row import MARGIN, ProblemLabel
 from app.form.field_rows import FieldRows
 from app.widgets.build import lay_column, lay_row, muted_label
+from app.widgets.segment import Segment, SegmentBar
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import ConfigError, RankdeckError
@@ -51,7 +52,7 @@ class ModePicker(QWidget):
         self._options = ModeOptions()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
-        self.radios = {mode: QPushButton(mode.traits.button) for mode in Mode if mode.traits.button}
+        self.radios = {mode: Segment(mode.traits.button) for mode in Mode if mode.traits.button}
         self._meaning = muted_label()
         self.problem = ProblemLabel()
         self.zero = ModeFields(apart=False)
@@ -64,9 +65,7 @@ class ModePicker(QWidget):
         self.merging = ModeFields(apart=True)
         self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
-            radio.setCheckable(True)
             self._group.addButton(radio)
-            radio.setMinimumWidth(radio.fontMetrics().horizontalAdvance(radio.text()) + 12)
             radio.setObjectName(f"mode_{mode}")
             radio.setAccessibleDescription(mode.traits.meaning)
             radio.clicked.connect(lambda _on, mode=mode: self._on_picked(mode))
@@ -78,7 +77,7 @@ class ModePicker(QWidget):
     def _lay_out(self) -> None:
         inset = (MARGIN, 0, 0, 0)
         buttons = lay_row(None, self.deepspeed, self.install, None, spacing=4)
-        bar = lay_row(None, *self.radios.values(), spacing=2)
+        bar = SegmentBar(list(self.radios.values()))
         head = lay_column(None, bar, self._meaning, self.problem, spacing=4, margins=inset)
         below = lay_column(None, buttons, self.deepspeed_problem, spacing=4, margins=inset)
         warning = lay_column(None, self._average_warning, margins=inset)

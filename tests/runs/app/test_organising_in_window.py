@@ -162,9 +162,12 @@ def test_damaged_notes_are_not_overwritten(open_window: OpenWindow, qtbot: QtBot
 
 def test_settings_are_copied_to_new_run(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
     rankdeck = opened(open_window, qtbot, three[0])
-    rankdeck.window.new_run.form.rows["steps"].editor.setText("7")
+    store = RunStore(three[2])
+    write_atomic(store.run_toml, to_toml(store.config().replace(steps=77, lr=0.25)))
+    rows = rankdeck.window.new_run.form.rows
+    rows["steps"].editor.setText("7")
     rankdeck.window.runs.settings_copy_requested.emit(three[2])
-    qtbot.waitUntil(lambda: rankdeck.window.new_run.form.rows["steps"].text() != "7", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: (rows["steps"].text(), rows["lr"].text()) == ("77", "0.25"), timeout=SOON_MS)
 
 
 def test_settings_of_a_received_run_are_asked_about(

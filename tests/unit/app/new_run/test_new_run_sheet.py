@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QComboBox, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QComboBox, QLineEdit, QPlainTextEdit, QRadioButton
 from pytestqt.qtbot import QtBot
 
 from app.draft.draft import Draft, check_draft, draft_from_config
@@ -86,6 +86,11 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: Qt
     qtbot.waitUntil(panel.mode.radios["zero"].hasFocus)
     qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Right)
     assert radio.isChecked() and panel.mode.mode() == panel.draft().mode == "fsdp"
+    qtbot.keyClick(radio, Qt.Key.Key_Up)
+    assert panel.mode.mode() == "zero" and all(
+        isinstance(button, QRadioButton) for button in panel.mode.radios.values()
+    )
+    qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Down)
     assert not zero.rows["zero_stage"].editor.isVisible() and not zero.rows["zero_engine"].editor.isVisible()
     assert zero.rows["offload_optimizer"].editor.isVisible() and zero.rows["offload_parameters"].editor.isEnabled()
     assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()

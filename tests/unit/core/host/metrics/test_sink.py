@@ -174,3 +174,4 @@ def test_a_folder_that_takes_no_columns_stops_nothing(tmp_path: Path) -> None:
     columns.flush()
     columns.close()
     metrics.close()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == line + b"\n" and not (tmp_path / "columns").is_dir()
