@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from core.compare.figures import read_figures
 from core.compare.results import Row, common_heroes, result_rows
-from core.compare.settings import read_settings, setting_rows
+from core.compare.settings import environment_rows, read_environment, read_settings, setting_rows
 from core.errors import UsageError
 from core.recipes.heroes import Hero
 from core.run_folder.naming import SEPARATOR
@@ -21,7 +21,7 @@ MOST_RUNS: Final = 8
 GAP: Final = 2
 # Letters of a column, below which cells say nothing any more.
 LEAST_WIDTH: Final = 10
-SECTIONS: Final = ("Results", "Settings")
+SECTIONS: Final = ("Results", "Settings", "Environment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,10 @@ class Comparison:
     live: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
     heroes: tuple[Hero, ...] = ()
+    environment: tuple[Row, ...] = ()
 
     def sections(self, *, all_rows: bool = False) -> Iterator[tuple[str, tuple[Row, ...]]]:
-        for heading, rows in zip(SECTIONS, (self.results, self.settings), strict=True):
+        for heading, rows in zip(SECTIONS, (self.results, self.settings, self.environment), strict=True):
             shown = rows if all_rows or rows is self.results else tuple(row for row in rows if row.differs)
             if shown:
                 yield heading, shown
@@ -107,6 +108,7 @@ def compare_runs(stores: Sequence[RunStore]) -> Comparison:
         tuple(record.entry.state is not None and record.entry.state.is_live for record in records),
         tuple(_notes(records, labels)),
         common_heroes(records) or (),
+        environment_rows([read_environment(RunStore(path)) for path in paths]),
     )
 
 

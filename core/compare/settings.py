@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,7 +12,8 @@ from core.config.batch import resolve_batch
 from core.config.fields import FieldSpec
 from core.config.mode import Mode
 from core.config.run_config import FIELDS, RunConfig
-from core.errors import RankdeckError
+from core.errors import RankdeckError, StateFileError
+from core.files.atomic import read_json
 from core.formatting import UNKNOWN
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe, recipe_defaults
@@ -19,6 +21,18 @@ from core.run_folder.record import RunRecord
 from core.run_folder.store import RunStore
 
 DEVICES: Final = FieldSpec("devices", "Devices", "str")
+MAX_TEXT: Final = 200
+_ENVIRONMENT: Final = (
+    ("torch", "PyTorch"),
+    ("torch_cuda", "CUDA of PyTorch"),
+    ("torch_rocm", "ROCm of PyTorch"),
+    ("python", "Python"),
+    ("devices", "Device names"),
+    ("driver", "Driver"),
+    ("os", "Operating system"),
+    ("cpu", "CPU"),
+    ("rankdeck", "Rankdeck"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +138,29 @@ def _text(spec: FieldSpec, value: Any) -> str:
         return ", ".join(map(str, value))
     text = spec.text(value).replace("\n", ", ")
     return f"{text} {spec.unit}" if spec.unit else text
+
+
+def read_environment(store: RunStore) -> dict[str, Any]:
+    """Return what a run's `environment.json` says; nothing where it cannot be read."""
+    try:
+        document = read_json(store.environment)
+    except StateFileError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def environment_rows(runs: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
+    """Make the rows of versions, devices and system; those without a value in any run are left out."""
+    rows = []
+    for name, label in _ENVIRONMENT:
+        values = tuple(_device_names(run.get(name)) if name == "devices" else run.get(name) for run in runs)
+        texts = tuple(UNKNOWN if value in (None, "") else str(value)[:MAX_TEXT] for value in values)
+        rows.append(Row(name, label, values, texts))
+    return tuple(row for row in rows if not row.is_empty)
+
+
+def _device_names(value: object) -> str | None:
+    """Return a text such as "2 × NVIDIA RTX 4090, CPU"."""
+    devices = value if isinstance(value, list) else []
+    names = Counter(str(device.get("name")) for device in devices if isinstance(device, dict))
+    return ", ".join(f"{times} × {name}" if times > 1 else name for name, times in names.items()) or None

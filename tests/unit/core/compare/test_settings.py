@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.compare.results import Row
-from core.compare.settings import changed_settings, read_settings, setting_rows
+from core.compare.settings import changed_settings, environment_rows, read_environment, read_settings, setting_rows
 from core.config import RunConfig
 from core.formatting import UNKNOWN
 from core.recipes.catalog import get_recipe
@@ -76,3 +79,18 @@ def test_epochs_in_place_of_steps_are_one_difference() -> None:
 def test_settings_of_a_recipe_that_is_gone_have_no_defaults() -> None:
     found = changed_settings(RunConfig(recipe="no-such-recipe", options={"odd": 1}))
     assert [(one.name, one.text, one.default) for one in found] == [("odd", "1", UNKNOWN)]
+
+
+def test_versions_and_device_names_are_rows_of_a_comparison(tmp_path: Path) -> None:
+    cards = [{"name": "RTX 4090"}, {"name": "RTX 4090"}, {"name": "CPU"}]
+    (tmp_path / "environment.json").write_text(json.dumps({"torch": "2.13.0", "devices": cards}), encoding="utf-8")
+    found = {row.name: row for row in environment_rows([read_environment(RunStore(tmp_path)), {"torch": "2.11.0"}])}
+    assert list(found) == ["torch", "devices"]  # a driver is known of none
+    assert found["torch"].texts == ("2.13.0", "2.11.0")
+    assert found["devices"].texts == ("2 × RTX 4090, CPU", UNKNOWN)
+
+
+@pytest.mark.parametrize("damaged", ["[1", "[1]"])
+def test_a_damaged_environment_is_as_none(tmp_path: Path, damaged: str) -> None:
+    (tmp_path / "environment.json").write_text(damaged, encoding="utf-8")
+    assert read_environment(RunStore(tmp_path)) == {}
