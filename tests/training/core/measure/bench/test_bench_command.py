@@ -140,7 +140,7 @@ def test_ctrl_c_prints_the_turns_that_were_over() -> None:
         (["weak", *SMALL, "--counts", "1,4"], 2, "4 devices are to be measured, and the run has 2"),
         (["strong", *SMALL[:4], "--mode", "independent"], 2, "no common global batch"),
         (["weak", "--recipe", "script", "--devices", "cpux2"], 2, ""),
-        (["fast"], 2, "There is no benchmark 'fast'"),
+        (["fast"], 2, "KIND cannot be 'fast'"),
         (["weak", *SMALL, "--turns", "0"], 2, "Give 1 to 1,000"),
         (["weak", *SMALL, "--seconds", "nan"], 2, "--seconds is nan"),
     ],
