@@ -17,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Open the window, or run a command; return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if is_for_window(arguments):
-        gc.disable()  # what is made by the first picture stays; looking through it is a tenth of the start
+        # What is made by the first picture stays; looking through it is a tenth of the start.
+        gc.disable()
         return _open_window(arguments)
     from core.cli import main as run_command
 

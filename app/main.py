@@ -184,7 +184,8 @@ class Rankdeck(QObject):
 
     def open(self) -> None:
         """Show the window and the run that was shown last; devices, recipes and data are read after that."""
-        linecache.clearcache()  # PySide reads the source of each module that is imported after it, to search it once
+        # PySide reads the source of each module that is imported after it, to search it once.
+        linecache.clearcache()
         self.window.show()
         self.window.apply_plot_settings(self.settings.values("plots"))
         self.control.show_actions()

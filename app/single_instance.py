@@ -62,7 +62,8 @@ class SingleInstance(QObject):
         if self._lock is None:
             return False
         name = socket_name(self._place)
-        QLocalServer.removeServer(name)  # of a window that died: the lock is ours, so nothing listens there
+        # Of a window that died: the lock is ours, so nothing listens there.
+        QLocalServer.removeServer(name)
         if not self._server.listen(name):
             _log.warning("a second start will open a second window: %s", self._server.errorString())
         return self._server.isListening()
@@ -156,7 +157,8 @@ def instance_place(runs_dir: Path) -> Path:
 
 
 def socket_name(place: Path) -> str:
-    if sys.platform == "win32":  # of a name that all users share: the folder says whose it is
+    # Of a name that all users share: the folder says whose it is.
+    if sys.platform == "win32":
         return f"rankdeck-{hashlib.sha256(os.path.normcase(place).encode()).hexdigest()[:32]}"
     return str(place.with_suffix(".socket"))
 

@@ -79,7 +79,8 @@ def start_run(
         write_notes(store.dir, notes)
     if resolved is not None:
         write_atomic(store.resolved, json.dumps(resolved.decision, indent=1) + "\n")
-    if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
+    # Named by the person who starts it, so that resuming need not ask.
+    if (code := outside_code(config)) is not None:
         code.remember()
     _spawn_host(store)
     return store
@@ -138,7 +139,8 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
         state = store.state()
         if not state.is_live:
             with contextlib.suppress(StateFileError):
-                store.read_host_json()  # a host on another machine looks dead from here
+                # A host on another machine looks dead from here.
+                store.read_host_json()
             raise _unreachable(store, f"it isn't running (state: {state.state})", "Resume the run.")
         info = store.read_host_json()
         if info is not None and (state.host is None or state.host.pid == info.pid):

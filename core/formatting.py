@@ -14,7 +14,8 @@ UNKNOWN: Final = "–"
 # Less memory has no two digits in GiB.
 _LEAST_MIB: Final = 100
 _LEAST_TB: Final = 4
-_NO_BREAK: Final = "\N{NO-BREAK SPACE}"  # a thin one is not in the code pages of Windows' consoles
+# A thin one is not in the code pages of Windows' consoles.
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 
 
 def number(value: object, digits: int = 3) -> str:

@@ -28,7 +28,8 @@ IN_USE: Final = (32, 33, 1224)
 _BUSY: Final = (5, *IN_USE, 145)
 _FIRST_PAUSE_S: Final = 0.005
 _LAST_PAUSE_S: Final = 0.05
-_WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
+# Not sys.platform, so that the checker reads both branches on either system.
+_WINDOWS: Final = os.name == "nt"
 
 
 class NotRegularError(OSError):

@@ -131,7 +131,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def parse_yaml(text: str) -> Any:
     """Parse a YAML text into plain types; raises `ParseError`."""
-    import yaml  # not at the top: a rank reads no YAML, and a script's own environment may lack it
+    # Not at the top: a rank reads no YAML, and a script's own environment may lack it.
+    import yaml
 
     try:
         value = yaml.safe_load(text)

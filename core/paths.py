@@ -38,12 +38,14 @@ def typed_path(text: str) -> Path:
     text = text.strip().strip(_INVISIBLE).strip()
     while len(text) > 1 and text[0] + text[-1] in _QUOTES:
         text = text[1:-1].strip()
-    if sys.platform == "win32":  # no name has a quote there; "C:\My data\" ends in one, as the C runtime has it
+    # No name has a quote there; "C:\My data\" ends in one, as the C runtime has it.
+    if sys.platform == "win32":
         text = text.strip('"')
     if re.match(r"file:/", text, re.IGNORECASE):
         text = _path_of_url(text)
     path = Path(os.path.expandvars(text))
-    with contextlib.suppress(RuntimeError):  # "~name" of no known user is then a file's name
+    # "~name" of no known user is then a file's name.
+    with contextlib.suppress(RuntimeError):
         path = path.expanduser()
     return path
 

@@ -12,7 +12,8 @@ from typing import Final
 # programs that it starts in turn. Not DETACHED_PROCESS, which leaves it without one: each console program below it
 # would then open a visible window. Qt's QProcess does the same by itself in a program that has no console.
 NO_WINDOW: Final[int] = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-_WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
+# Not sys.platform, so that the checker reads both branches on either system.
+_WINDOWS: Final = os.name == "nt"
 
 
 def find_program(name: str) -> str | None:

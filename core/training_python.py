@@ -46,7 +46,8 @@ class TrainingPython:
 
     def distribution(self, package: str) -> importlib.metadata.Distribution | None:
         """Find an installed package's metadata; a bare folder has none."""
-        import importlib.metadata  # brings an e-mail parser along; the window asks after its first picture
+        # Brings an e-mail parser along; the window asks after its first picture.
+        import importlib.metadata
 
         path = sys.path if self.packages is None else [str(self.packages)]
         return next(iter(importlib.metadata.distributions(name=package, path=path)), None)

@@ -82,7 +82,8 @@ class Environment:
         }
 
     def _requirements_hash(self) -> str:
-        import tomllib  # here, because old Pythons have none and are told so before
+        # Here, because old Pythons have none and are told so before.
+        import tomllib
 
         project = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
         parts = [project["project"], project["build-system"], project["tool"]["hatch"]]

@@ -65,7 +65,8 @@ def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[H
             if key in cards:
                 named.setdefault(key, _named_by(hero, cards[key], EVALUATED if hero.metric in cards else ""))
     if heroes and LOSS in cards and LOSS not in named:
-        cards[LOSS] = replace(cards[LOSS], unit="")  # of a policy it is not a likelihood of tokens
+        # Of a policy it is not a likelihood of tokens.
+        cards[LOSS] = replace(cards[LOSS], unit="")
     return [*named.values(), *(card for key, card in cards.items() if key not in named)]
 
 

@@ -73,7 +73,8 @@ class ChartCards(QObject):
             chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
             frame = self.frames[key] = PlotFrame(card.title, chart, parent=self.grid.body)
             frame.show_title(card.title, self._unit(key))
-            frame.hide()  # the grid shows it, while it has a place there
+            # The grid shows it, while it has a place there.
+            frame.hide()
             frame.readout.tab_stop_changed.connect(self.grid.chain_tabs)
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))

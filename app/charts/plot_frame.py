@@ -111,7 +111,8 @@ class PlotFrame(QFrame):
         draw_card(self)
 
     def _pop_up(self, place: QPoint) -> None:
-        from app.charts import chart_menu  # here: the first picture needs no menu, nor what it saves
+        # Here: the first picture needs no menu, nor what it saves.
+        from app.charts import chart_menu
 
         menu = chart_menu.make_menu(self.chart, self.title.text(), self, self.hide_chosen.emit)
         chart_menu.pop_up(menu, place)

@@ -248,7 +248,8 @@ class PlotsPanel(QWidget):
         self.cards.refit()
         self._on_status_changed(self._data.state)
         self._timer.stop()
-        self._redrawn_at = -math.inf  # the pace is that of new points: the first ones of a run are drawn at once
+        # The pace is that of new points: the first ones of a run are drawn at once.
+        self._redrawn_at = -math.inf
         self._schedule()
 
     def _on_changed(self, change: ChangeSet) -> None:
@@ -267,7 +268,8 @@ class PlotsPanel(QWidget):
             if known != (self.options.trained_on, self.options.is_over):
                 self.options.trained_on, self.options.is_over = known
                 self._show_warnings()
-                self._schedule()  # not with each state that says how far the run is
+                # Not with each state that says how far the run is.
+                self._schedule()
 
     def _on_progress_changed(self, text: str, done: float | None) -> None:
         if text:
@@ -323,7 +325,8 @@ class PlotsPanel(QWidget):
             self._redrawn_at = now
         if extent is not None and (is_seen or not self.time_axis.is_fitted):
             self.time_axis.set_extent(*extent)
-        self.cards.follow()  # with the axis as it is: a new card would else draw each change of it
+        # With the axis as it is: a new card would else draw each change of it.
+        self.cards.follow()
         for chart in self.charts():
             chart.show_marks(run.marks)
             chart.draw_new()
@@ -348,7 +351,8 @@ class PlotsPanel(QWidget):
         if any(group.startswith(EVAL_GROUP) for group in groups):
             return True  # they move the best one's star
         if not axis.is_fitted and axis.high + axis.span < axis.extent[1]:
-            return False  # it ends further than its own width before them: not even a smoothed line reaches it
+            # It ends further than its own width before them: not even a smoothed line reaches it.
+            return False
         width = self.devicePixelRatioF() * max((chart.width() for chart in self.charts()), default=0)
         pixels = (newest - self._drawn_to) / axis.span * width
         return self._pace.is_worth_drawing(pixels, now - self._drawn_at)

@@ -97,7 +97,8 @@ class CompareController(QObject):
 
     def _open(self, shown: _Shown, folders: list[Path]) -> None:
         def work() -> tuple[Comparison, tuple[RunSeries, ...]]:
-            from app.compare.whole_run import RunReader  # here, as other parts: the window opens without it
+            # Here, as other parts: the window opens without it.
+            from app.compare.whole_run import RunReader
             from core.compare.comparison import compare_runs
 
             found = compare_runs([RunStore(folder.absolute()) for folder in folders])

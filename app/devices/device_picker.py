@@ -246,7 +246,8 @@ class DevicePicker(QWidget):
         is_cpu_build = choice.cuda_build is None and bool(gpus)
         error = None if self.is_looking else self._error
         none_free = bool(choice.usable) and not choice.free and not self.selected()
-        if none_free and error is not None:  # the reason why nothing is selected, instead of that it is not
+        # The reason why nothing is selected, instead of that it is not.
+        if none_free and error is not None:
             self.problem.say(f"⚠ {NONE_FREE}", "warning")
         else:
             self.problem.set_problem(error)

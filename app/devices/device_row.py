@@ -197,7 +197,8 @@ class DeviceRow(Card):
         figures = _figures(sample)
         self.figures.setText(figures.rpartition("  ")[0] if self.is_line else figures)  # power is in its tooltip then
         is_notable = bool(trouble or self._held or self._against)
-        if self.is_line:  # what is odd about a card is more than its figures
+        # What is odd about a card is more than its figures.
+        if self.is_line:
             self.warning.hide()
             self.status.set_full_text(" · ".join(part for part in (f"⚠ {text}" if text else "", status) if part))
         self.status.setVisible(is_notable if self.is_line else bool(status) or not text)

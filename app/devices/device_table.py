@@ -117,7 +117,8 @@ class DeviceTable(Feed):
 
 
 def monitor_for(_platform: Platform) -> DeviceMonitor:
-    from core.machine.devices.monitor import DeviceMonitor  # here, in its thread: the window opens without it
+    # Here, in its thread: the window opens without it.
+    from core.machine.devices.monitor import DeviceMonitor
 
     return DeviceMonitor(cpu_too=True, with_processes=True)
 

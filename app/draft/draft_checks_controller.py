@@ -216,7 +216,8 @@ class DraftChecksController(QObject):
         self._publish_mode_options(platform, self._recipe, self._devices)
         planned, size = checked.run, self.size
         wrong_data = self._dataset_problem(checked)
-        self._ask_recipe(checked, wrong_data)  # it may answer at once, and then checks once more
+        # It may answer at once, and then checks once more.
+        self._ask_recipe(checked, wrong_data)
         known = (found for source, found in self._found.items() if not self._there or source not in OF_THIS_COMPUTER)
         problems = {field: error for by_field in known for field, error in by_field.items()}
         if wrong_data is not None:
@@ -277,7 +278,8 @@ class DraftChecksController(QObject):
     def _publish_mode_options(self, platform: Platform, recipe: Recipe, devices: Sequence[Device]) -> None:
         recommended = Mode.DDP
         if len(devices) > 1:
-            with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
+            # Nothing can be recommended; the check itself says why.
+            with contextlib.suppress(RankdeckError):
                 recommended = choose_mode(RunConfig(), devices, platform).mode
         on_cpu = all(device.kind == "cpu" for device in devices)
         deepspeed = platform.deepspeed_version is not None

@@ -134,7 +134,9 @@ class ResumeController(QObject):
             return None
         from app.draft.draft import mode_changes
         from app.launch.resume_choices import TrainingPlace
-        from app.launch.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
+
+        # Here, as other dialogs: the window opens without it.
+        from app.launch.resume_dialog import ResumeDialog
         from core.machine.devices import device_texts
 
         sheet = self._window.new_run

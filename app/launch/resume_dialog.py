@@ -112,7 +112,8 @@ class ResumeDialog(Dialog):
 
     def _room_for_body(self) -> int:
         around = [part.sizeHint().height() + GAP for part in (self.open_file, self.buttons)]
-        if not self.form.trust.isHidden():  # what must be confirmed is never scrolled out of sight
+        # What must be confirmed is never scrolled out of sight.
+        if not self.form.trust.isHidden():
             around.append(self.form.trust.sizeHint().height() + GAP)
         return room_for(self).height() - sum(around) - 2 * MARGIN
 

@@ -75,7 +75,8 @@ class ResumeForm(QWidget):
         self.chunk_size = QLineEdit(placeholderText="4000")
         self.steps_hint = muted_label()
         self.steps_hint.hide()
-        self.trust = QCheckBox("&I trust this run")  # the dialog places it where it is never scrolled out of sight
+        # The dialog places it where it is never scrolled out of sight.
+        self.trust = QCheckBox("&I trust this run")
         self.trust.setToolTip(
             "What it names runs with your permissions: it can read, change and send any file that you can."
         )

@@ -143,7 +143,8 @@ class EnvironmentDialog(Dialog):
         self._end(_LEFT)
 
     def show_error(self, error: RankdeckError) -> None:
-        self.about.hide()  # what went wrong matters more, and the dialog must fit on a low screen
+        # What went wrong matters more, and the dialog must fit on a low screen.
+        self.about.hide()
         self.notice.show_error(error)
         self._end(_LEFT)
 

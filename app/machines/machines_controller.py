@@ -33,7 +33,8 @@ class MachinesController(QObject):
     def __init__(self, window: MainWindow, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runs_dir = runs_dir
-        self._runner = OperationRunner(self)  # a machine that does not answer must not hold up anything else
+        # A machine that does not answer must not hold up anything else.
+        self._runner = OperationRunner(self)
         self._groups: MachineGroups | None = None
         window.actions_.new_run.toggled.connect(self._on_new_run_toggled)
 

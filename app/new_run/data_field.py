@@ -49,7 +49,8 @@ class DataField(QWidget):
         below = lay_row(None, self.found, None, self.preview, spacing=8, grow=self.found)
         lay_column(self, row, below, self.problem, self.remedies, spacing=4)
         self.setAcceptDrops(True)
-        self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
+        # Else it would take the drop as text with file:// in front.
+        self.line.setAcceptDrops(False)
 
     def set_preview(self, why_not: str | None) -> None:
         """Enable the preview, or give the reason why there is none."""

@@ -129,7 +129,8 @@ def end_tree(pid: int) -> None:
     """End a child that is not reaped yet, so that the number is still its own, and its descendants."""
     with contextlib.suppress(psutil.Error):
         parent = psutil.Process(pid)
-        parent.suspend()  # it starts nothing while its children are looked for
+        # It starts nothing while its children are looked for.
+        parent.suspend()
         for process in (*parent.children(recursive=True), parent):
             with contextlib.suppress(psutil.Error):
                 process.kill()

@@ -79,7 +79,8 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self.view_box.sigRangeChangedManually.connect(self._on_moved_by_hand)
 
     def _make_items(self) -> None:
-        self.setCacheMode(self.CacheModeFlag.CacheNone)  # of one colour: a picture of it is memory for nothing
+        # Of one colour: a picture of it is memory for nothing.
+        self.setCacheMode(self.CacheModeFlag.CacheNone)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.centralLayout.setSpacing(0)
         self.centralLayout.addItem(self.view_box, 1, 1)

@@ -78,7 +78,8 @@ def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
     x, heights = layer.x, [layer.low] if layer.low is layer.high else [layer.low, layer.high]
     for before, behind in gaps:
         first, last = int(np.searchsorted(x, before, "right")), int(np.searchsorted(x, behind, "left"))
-        if first > 0 and last < len(x):  # what lies between is a bin of rows on both sides
+        # What lies between is a bin of rows on both sides.
+        if first > 0 and last < len(x):
             x = np.concatenate((x[:first], [before], x[last:]))
             heights = [np.concatenate((part[:first], [np.nan], part[last:])) for part in heights]
     return layer if x is layer.x else replace(layer, x=x, low=heights[0], high=heights[-1])
@@ -104,7 +105,8 @@ def polygon(x: Floats, y: Floats) -> QPolygonF:
     points = QPolygonF()
     points.resize(len(x))
     if len(x):
-        pointer: Any = shiboken6.VoidPtr  # its stub knows neither the address that `data` returns nor the size
+        # Its stub knows neither the address that `data` returns nor the size.
+        pointer: Any = shiboken6.VoidPtr
         memory = np.frombuffer(pointer(points.data(), len(x) * 16, True), dtype=np.float64).reshape(-1, 2)
         memory[:, 0] = x
         np.minimum(np.maximum(y, -FAR), FAR, out=memory[:, 1])  # np.clip takes twice as long

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from core.machine.devices.names import RankNames
     from core.run_folder.state import RunState
 
-RECENT_ROWS: Final = 20  # newest steps whose mean says how a value changes: one step of a small batch jumps
-LEAST_CHANGE: Final = 0.002  # share of the value below which a change is none
+# Newest steps whose mean says how a value changes: one step of a small batch jumps.
+RECENT_ROWS: Final = 20
+# Share of the value below which a change is none.
+LEAST_CHANGE: Final = 0.002
 NOISE: Final = 2.0  # standard errors that a change must exceed
 _FIRST: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "tokens_per_s", "samples_per_s")
 _LAST: Final = ("lr", "grad_norm", "loss_scale", "micro_batch")

@@ -97,7 +97,8 @@ class LaunchController(QObject):
                 client.stop_run(store, now=now)
             except RankdeckError:
                 if store.state().is_live:
-                    raise  # otherwise it has ended by itself in the meantime
+                    # Otherwise it has ended by itself in the meantime.
+                    raise
 
         self._runner.run(Operation(work, lambda _: self.stop_asked.emit(run_dir), self.stop_failed.emit))
 
@@ -216,7 +217,8 @@ def _moving(text: str, runs_dir: Path, machine: Machine | None) -> RunStore | No
     except RunNotFoundError:
         if machine is not None:
             raise
-        return None  # a state file; or the planner says what is missing
+        # A state file; or the planner says what is missing.
+        return None
     return store if machine is not None or machine_of(store) is not None else None
 
 

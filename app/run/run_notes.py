@@ -38,7 +38,8 @@ class RunNotes:
         """Return notes on the newest attempt, a sentence each."""
         events = run.events
         first = events[0] if events else None
-        if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
+        # Another run, or its older events came afterwards.
+        if first is not self._first or len(events) < self._seen:
             self._newest, self._alerts, self._peak, self._seen, self._first = {}, {}, 0, 0, first
         for event in events[self._seen :]:
             self._take(event)
@@ -127,7 +128,8 @@ def _time(launch: Event, run: RunSeries) -> str:
 
 def _achieved(run: RunSeries) -> tuple[float | None, float | None]:
     """Return the mean seconds of the newest steps and the samples a second of all ranks; None while too few."""
-    import numpy as np  # here: the window is painted before it is loaded
+    # Here: the window is painted before it is loaded.
+    import numpy as np
 
     means: list[float] = []
     rates: list[float] = []

@@ -101,7 +101,8 @@ def summarise(
     newest = clock.last("step")
     step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step
     is_script = state.recipe == USER_SCRIPT
-    paced = state.state == "training" and not state.trouble  # while nothing is written the pace is not known
+    # While nothing is written the pace is not known.
+    paced = state.state == "training" and not state.trouble
     return RunSummary(
         word=state.state,
         about=_about(state, labels or {}, recipe, title),
@@ -172,7 +173,8 @@ def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | No
     steps = clock.columns["step"].read(first, last)
     times = clock.columns["ts"].read(first, last)
     resumed = max((mark.ts for mark in series.marks if mark.kind == "resumed"), default=-math.inf)
-    since = times >= resumed  # the pause before it says nothing about the pace
+    # The pause before it says nothing about the pace.
+    since = times >= resumed
     if since.sum() < 3:
         return None
     steps, times = steps[since], times[since]

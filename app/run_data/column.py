@@ -262,7 +262,8 @@ class Column:
             try:
                 rows = cache.get(path, block, high - first)[low - first : high - first]
             except OSError:
-                continue  # removed under us (a rebuild is running): gaps until the run is opened again
+                # Removed under us (a rebuild is running): gaps until the run is opened again.
+                continue
             values[low - start : low - start + len(rows)] = rows
 
 

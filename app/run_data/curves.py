@@ -50,7 +50,8 @@ def reduce_rows(
     while (last - first) > width * bins:
         width *= 2
     if width < BIN and last - first >= LEAST_SHARE * bins * BIN:
-        width = BIN  # a little coarse, but made already: reading a hundred thousand rows a curve costs frames
+        # A little coarse, but made already: reading a hundred thousand rows a curve costs frames.
+        width = BIN
     if width == 1:
         rows = column.read(first, last)
         x = series.positions(axis, first, last, 1, lambda: running_max(ticks.read(first, last)))

@@ -152,7 +152,8 @@ def keep(folder: Path, written: bytes) -> None:
         return
     with contextlib.suppress(RankdeckError, OSError):
         refuse_link(folder)
-        remove_temporaries(folder, others=(INDEX_NAME,))  # of a window that was killed in the middle of it
+        # Of a window that was killed in the middle of it.
+        remove_temporaries(folder, others=(INDEX_NAME,))
         write_atomic(folder / NAME, written, durable=False, timeout_s=_REPLACE_LIMIT_S)
 
 

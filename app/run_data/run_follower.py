@@ -240,13 +240,15 @@ class RunFollower:
             while not self.stopping.is_set():
                 messages = connection.messages(MESSAGE_WAIT_S)
                 if not messages:
-                    self._read_on()  # of a run on another machine the message may be here before the lines
+                    # Of a run on another machine the message may be here before the lines.
+                    self._read_on()
                 for message in messages:
                     self._on_message(message)
                     if self.stopping.is_set():
                         return
         except (RankdeckError, OSError):
-            self._polls = 0  # the host ended or was killed: its file and state tell what happened
+            # The host ended or was killed: its file and state tell what happened.
+            self._polls = 0
         finally:
             connection.close()
 

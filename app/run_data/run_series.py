@@ -87,7 +87,8 @@ class RunSeries:
                     column.take_bins(column.file_bins())
 
     def ranks(self) -> list[int]:
-        if self._ranks_of != len(self.groups):  # each plot asks a few times a picture, and groups only come
+        # Each plot asks a few times a picture, and groups only come.
+        if self._ranks_of != len(self.groups):
             self._ranks = sorted(int(n[4:]) for n in self.groups if n.startswith("rank") and n[4:].isdecimal())
             self._ranks_of = len(self.groups)
         return list(self._ranks)
@@ -228,7 +229,8 @@ class RunSeries:
 
     def clock(self) -> Series:
         """The longest rank's series, by which steps and times are turned into each other."""
-        if self._clock is None:  # each chart asks a few times a picture, and there may be thousands of ranks
+        # Each chart asks a few times a picture, and there may be thousands of ranks.
+        if self._clock is None:
             ranks = (self.rank(rank) for rank in self.ranks())
             self._clock = max(ranks, key=lambda series: series.rows, default=Series())
         return self._clock

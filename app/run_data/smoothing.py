@@ -59,7 +59,8 @@ def smooth_line(
     width = thin.width
     while half_width > MOST_HALF_WIDTH * width:
         width *= 2
-    if width > thin.width and len(thin.x):  # a strong line needs no place for each row, but one beyond either edge
+    # A strong line needs no place for each row, but one beyond either edge.
+    if width > thin.width and len(thin.x):
         begin, end = max(0, start - width), min(series.rows, start + len(thin.x) * thin.width + width)
         thin = reduce_rows(series, name, axis, begin, end, 2 * int(pixels), width)
         start = begin // thin.width * thin.width
@@ -125,7 +126,8 @@ def without_outliers(values: Floats) -> Floats:
     windows = np.lib.stride_tricks.sliding_window_view(kept, 2 * NEAR + 1).T
     middles = _medians(windows)
     spread = _medians(np.abs(windows - middles))
-    inner = kept[NEAR:-NEAR]  # the first and last have neighbours on one side only
+    # The first and last have neighbours on one side only.
+    inner = kept[NEAR:-NEAR]
     far = np.flatnonzero((np.abs(inner - middles) > FAR * spread) & (spread > 0))
     if not len(far):
         return values

@@ -51,7 +51,8 @@ class ConfigView(QWidget):
         self.grid = QGridLayout()
         self.grid.setHorizontalSpacing(24)
         self.grid.setVerticalSpacing(6)
-        for column, share in enumerate((2, 2, 1), 1):  # words that wrap ask for no width of their own
+        # Words that wrap ask for no width of their own.
+        for column, share in enumerate((2, 2, 1), 1):
             self.grid.setColumnStretch(column, share)
         head = lay_row(None, self.title, None, self.copy, spacing=8)
         lay_column(card, head, self.grid, self.notes, spacing=10, margins=(16, 10, 12, 12))
@@ -92,7 +93,8 @@ class ConfigView(QWidget):
                 label.setTextFormat(Qt.TextFormat.PlainText)
                 label.setToolTip(one.name)
                 label.setWordWrap(column > 0)
-                label.setAlignment(Qt.AlignmentFlag.AlignTop)  # in the cell, it would get the height of a narrow label
+                # In the cell, it would get the height of a narrow label.
+                label.setAlignment(Qt.AlignmentFlag.AlignTop)
                 self.grid.addWidget(label, line, column)
 
     def show_notes(self, notes: Sequence[str]) -> None:

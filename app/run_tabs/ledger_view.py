@@ -28,7 +28,8 @@ ROW: Final = 24
 MARGIN: Final = 12
 STRIP: Final = 16
 MAX_CELL: Final = 40
-MOST_STRIPS: Final = 200  # strips of 10,000 blocks would fill 250 screens
+# Strips of 10,000 blocks would fill 250 screens.
+MOST_STRIPS: Final = 200
 BAR_STEPS: Final = 1000
 BAR_PX: Final = 6
 

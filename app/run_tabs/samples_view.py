@@ -61,7 +61,8 @@ class SamplesView(QWidget):
         self._samples = list(samples)
         self.page.set_empty(not samples)
         with QSignalBlocker(self.steps):
-            if self._samples[: len(before)] != before:  # another run, or older samples were read after newer ones
+            # Another run, or older samples were read after newer ones.
+            if self._samples[: len(before)] != before:
                 self.steps.clear()
             for sample in self._samples[self.steps.count() :]:
                 self.steps.insertItem(0, _where(sample, self._names))
@@ -75,7 +76,8 @@ class SamplesView(QWidget):
         if event.type() == QEvent.Type.PaletteChange and self._samples:
             bar = self.text.verticalScrollBar()
             place = bar.value()
-            self._show_text()  # its heading has the colour of the theme of before
+            # Its heading has the colour of the theme of before.
+            self._show_text()
             bar.setValue(place)
 
     def _shown(self) -> Sample | None:

@@ -81,7 +81,8 @@ class RunNotesController(QObject):
         self._listed = {record.path: record.label for record in self._runs.model.records()}
         if shown is None or shown not in before or any(entry.path == shown for entry in entries):
             return
-        if not shown.exists():  # the list may be from the moment between a removal and its undo
+        # The list may be from the moment between a removal and its undo.
+        if not shown.exists():
             self._showing.show_none()
             self._panel.notice.say("info", f"“{before[shown]}” was moved or deleted elsewhere")
 

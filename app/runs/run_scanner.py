@@ -114,7 +114,8 @@ class RunScanner:
             known.row = None
             return
         if known.settings is not None and known.settings[0] != stamp_of(RunStore(entry.path).run_toml):
-            known.settings = None  # replaced, as when a run is resumed with another setting
+            # Replaced, as when a run is resumed with another setting.
+            known.settings = None
         settings = known.settings[1] if known.settings else {}
         record = RunRecord(entry, self._notes(folder, known), settings, self._remote(folder, known))
         if known.row is None or known.row.record != record:

@@ -192,7 +192,8 @@ class RunsPanel(QWidget):
 
     def _open(self, path: Path) -> None:
         if path == self._current:
-            self.current_chosen.emit()  # to show it again would read it from the start
+            # To show it again would read it from the start.
+            self.current_chosen.emit()
         else:
             self.run_chosen.emit(path)
 
@@ -228,7 +229,8 @@ class RunsPanel(QWidget):
         if not index.isValid():
             return
         if not self.view.selectionModel().isSelected(index):
-            self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
+            # Which shows the run, if it is not the one shown.
+            self.view.setCurrentIndex(index)
         rows = self.view.chosen_rows()
         if self.menu is not None:
             self.menu.deleteLater()

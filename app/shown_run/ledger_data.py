@@ -38,7 +38,8 @@ class LedgerSnapshot:
 
 def read_ledger(path: Path) -> LedgerSnapshot:
     """Read a state file of ours; raises `StateFileError`."""
-    from core.ledger.ledger import Ledger  # here, in the reader's thread: the window opens without it
+    # Here, in the reader's thread: the window opens without it.
+    from core.ledger.ledger import Ledger
     from core.ledger.state_file import read_state_file
 
     file = read_state_file(path)

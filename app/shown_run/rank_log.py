@@ -58,7 +58,8 @@ class LogLine:
 
 def output_level(text: str) -> Level:
     """The level of a printed line: that of its first word or of the exception that it names."""
-    if _SUSPECT.search(text) is None:  # 20,000 lines are looked at when a log is opened
+    # 20,000 lines are looked at when a log is opened.
+    if _SUSPECT.search(text) is None:
         return "info"
     if _ERROR.search(text):
         return "error"

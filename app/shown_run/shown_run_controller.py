@@ -64,7 +64,8 @@ class ShownRunController(QObject):
     def show(self, run_dir: Path) -> None:
         """Shows a run from its first point, also if it is shown already."""
         self._looked = True
-        if self.is_closed:  # a list or a click that comes late would start threads that are never ended
+        # A list or a click that comes late would start threads that are never ended.
+        if self.is_closed:
             return
         try:
             self._data.open(run_dir)

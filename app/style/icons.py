@@ -54,7 +54,8 @@ class ThemedIconEngine(QIconEngine):
     def _drawn(self, size: QSize, mode: QIcon.Mode, _state: QIcon.State) -> QPixmap:
         palette = QGuiApplication.palette()
         group = QPalette.ColorGroup.Disabled if mode is QIcon.Mode.Disabled else QPalette.ColorGroup.Active
-        colour = palette.color(group, QPalette.ColorRole.ButtonText)  # a chosen row has nearly the ground of the others
+        # A chosen row has nearly the ground of the others.
+        colour = palette.color(group, QPalette.ColorRole.ButtonText)
         if self._tone is not None and mode is not QIcon.Mode.Disabled:
             colour = tone(palette, self._tone)
         return _pixmap(self._name, colour.name(), max(1, size.width()), max(1, size.height()))

@@ -57,7 +57,8 @@ class Mailbox(QObject):
             self._items.append(item)
             if not self._awake:
                 self._awake = True
-                self._woken.emit()  # under the lock: `close` cannot take the object away in between
+                # Under the lock: `close` cannot take the object away in between.
+                self._woken.emit()
             return True
 
     def close(self) -> None:
@@ -102,7 +103,8 @@ class Worker(threading.Thread):
     """
 
     def __init__(self, name: str, work: Callable[[threading.Event], None]) -> None:
-        super().__init__(name=name, daemon=True)  # a hung driver call must not keep a closed window alive
+        # A hung driver call must not keep a closed window alive.
+        super().__init__(name=name, daemon=True)
         self.stopping = threading.Event()
         self._work = work
 

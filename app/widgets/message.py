@@ -62,7 +62,8 @@ class Message(QFrame):
         self._show_sign()
         self.setAccessibleName(f"{kind}: {title}")
         self.setAccessibleDescription(text)
-        parent = self.parentWidget()  # while it is hidden its own width says nothing
+        # While it is hidden its own width says nothing.
+        parent = self.parentWidget()
         self.fit_to(parent.width() if self.isHidden() and parent is not None else self.width())
         self.update()
         self.show()
@@ -77,7 +78,8 @@ class Message(QFrame):
         way = ways.TopToBottom if is_narrow else ways.LeftToRight
         if way != self._parts.direction():
             self._parts.setDirection(way)
-            self.updateGeometry()  # the height that was found for this width is another one now
+            # The height that was found for this width is another one now.
+            self.updateGeometry()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

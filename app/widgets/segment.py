@@ -35,7 +35,8 @@ class Segment(QRadioButton):
         return QSize(self.sizeHint().width() - _SIDE, self.sizeHint().height())
 
     def hitButton(self, position: QPoint) -> bool:
-        return self.rect().contains(position)  # all of it can be pressed, not only a circle and its text
+        # All of it can be pressed, not only a circle and its text.
+        return self.rect().contains(position)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # All four arrows choose a neighbour, as in any group of radio buttons; Qt takes two of them.

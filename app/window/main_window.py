@@ -90,7 +90,8 @@ class MainWindow(QMainWindow):
         self._connect()
         self.place.restore()
         self.show_run(None)
-        self.pages.setFocus()  # not the search, whose ring would say that something is typed there
+        # Not the search, whose ring would say that something is typed there.
+        self.pages.setFocus()
 
     # --- building ----------------------------------------------------------------------------------------
 
@@ -157,7 +158,8 @@ class MainWindow(QMainWindow):
             if self.pages.indexOf(page) < 0:
                 self.pages.addWidget(page)
             if self.focusWidget() is None or self.pages.isAncestorOf(self.focusWidget()):
-                self.pages.setFocus()  # else Qt gives it to some button of the next page
+                # Else Qt gives it to some button of the next page.
+                self.pages.setFocus()
             self.pages.setCurrentWidget(page)
             self.notice.raise_()
             self.page_shown.emit(page)
@@ -204,13 +206,15 @@ class MainWindow(QMainWindow):
             sheet, self._unfilled = self._unfilled or self._make_sheet(), None
             sheet.fill(str(settings.values("draft").get("recipe", "")))
             self._new_run = sheet
-            sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
+            # Its key works while the settings that it starts are in sight.
+            sheet.addAction(actions.start)
             sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
             sheet.form.more.setChecked(settings.flag("more_shown", False))
             sheet.form.more.toggled.connect(functools.partial(settings.set_flag, "more_shown"))
             self.desk.put_sheet(sheet)
             self.new_run_made.emit()
-            if actions.new_run.isChecked():  # showing it for the first time is a turn by itself
+            # Showing it for the first time is a turn by itself.
+            if actions.new_run.isChecked():
                 QTimer.singleShot(0, self, lambda: self._open_sheet(actions.new_run.isChecked()))
         return self._new_run
 

@@ -139,7 +139,8 @@ class RunDisplayController(QObject):
         if run_dir is None:
             return
         name = self._title_of(run_dir)
-        if state is None:  # nor is NumPy there yet: asking for the series would wait for it
+        # Nor is NumPy there yet: asking for the series would wait for it.
+        if state is None:
             record = self._runs.model.record(run_dir)
             word = "" if record is None or record.entry.state is None else record.entry.word
             self._window.show_summary(RunSummary(word), name)
@@ -233,7 +234,8 @@ class RunDisplayController(QObject):
         self._table.set_hosts(live_hosts(self._runs.model.records()))
         self._show_live()
         if run_dir is not None and self._title_of(run_dir) != self._window.header.title.full_text:
-            self.show_summary()  # renamed; all else is shown with the next figures
+            # Renamed; all else is shown with the next figures.
+            self.show_summary()
         self._window.runs.show_current(run_dir)
 
     def _on_shown(self, run_dir: Path | None) -> None:
@@ -259,7 +261,8 @@ class RunDisplayController(QObject):
 
     def _on_data_changed(self, change: ChangeSet | None = None) -> None:
         """Shows changes: rows are many, and each of them is a figure; events are few. None means another run."""
-        if self._showing.is_closed:  # what was being read may still arrive while the window's parts are taken apart
+        # What was being read may still arrive while the window's parts are taken apart.
+        if self._showing.is_closed:
             return
         if change is not None and change.caught_up:
             self._show_figures()

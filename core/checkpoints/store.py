@@ -311,7 +311,8 @@ class CheckpointStore:
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # a file is in use (Windows): it is a leftover now, and removed at a later start
+            # A file is in use (Windows): it is a leftover now, and removed at a later start.
+            return False
         return True
 
 

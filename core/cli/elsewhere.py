@@ -91,7 +91,8 @@ def shows_move(arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[s
     try:
         store = find_run(runs_dir, arguments.path)
     except RunNotFoundError:
-        return False  # a state file; or the planner says what is missing
+        # A state file; or the planner says what is missing.
+        return False
     if machine_of(store) is None:
         return False
     plan = plan_move(store, None, changes, accept_code=arguments.trust_recipe)

@@ -92,7 +92,8 @@ class Follower:
     def _until_end(self, interrupts: Interrupts, on_interrupt: Callable[[int], bool]) -> Ending:
         handled = 0
         while True:
-            state = self._state()  # first the state, then the lines: so no line before an end is missed
+            # First the state, then the lines: so no line before an end is missed.
+            state = self._state()
             self._progress.metric = self._metrics.of(state.recipe)
             self._show_lines()
             self._show_state(state)
@@ -279,7 +280,8 @@ def exit_code(ending: Ending) -> int:
     if ending.interrupts > 1:
         return INTERRUPTED_TWICE
     if state.state in ("finished", "stopped"):
-        return state.exit_code or 0  # stopped at once from another terminal is not 0: not everything is committed
+        # Stopped at once from another terminal is not 0: not everything is committed.
+        return state.exit_code or 0
     return state.exit_code or RUN_FAILED
 
 
@@ -319,7 +321,8 @@ def _figures(ending: Ending, store: RunStore) -> str:
     progress, state = ending.progress, ending.state
     metric = progress.metric
     value, evaluated = progress.value, progress.evaluated
-    if value is None:  # nothing was trained since the run was resumed
+    # Nothing was trained since the run was resumed.
+    if value is None:
         value = metric.last(state.loss, metric.read(state.loss, store.columns, store.metrics))
     if evaluated is None and "loss" in metric.names:
         evaluated = state.val_loss

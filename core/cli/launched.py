@@ -48,10 +48,13 @@ from core.run_folder.store import RunStore
 
 # For all processes to arrive: a launcher starts them within a moment, and each has to import Rankdeck.
 MEET_LIMIT_S: Final = 60.0
-_OPEN_LIMIT_S: Final = 300.0  # for the first one to check the run; a large dataset takes a while
+# For the first one to check the run; a large dataset takes a while.
+_OPEN_LIMIT_S: Final = 300.0
 _FAREWELL_S: Final = 5.0
-_FAREWELL_ELSEWHERE_S: Final = 10.0  # a network drive shows the end some seconds later
-_END_LIMIT_S: Final = 60.0  # for the host of an earlier start, whose ranks the launcher has ended, to end too
+# A network drive shows the end some seconds later.
+_FAREWELL_ELSEWHERE_S: Final = 10.0
+# For the host of an earlier start, whose ranks the launcher has ended, to end too.
+_END_LIMIT_S: Final = 60.0
 _FOLLOW_POLL_S: Final = 0.25
 
 
@@ -162,7 +165,8 @@ class LaunchedRun:
             devices = self._devices(meeting, arrivals)
             os.environ[ENV_MEETING] = str(meeting.folder)  # the host's from here on
             if any(device.kind == "cuda" for device in devices):
-                os.environ.pop(CUDA, None)  # it may show this process its own GPU only; UUIDs name all
+                # It may show this process its own GPU only; UUIDs name all.
+                os.environ.pop(CUDA, None)
             store, offset = self.begin(devices) if earlier is None else self._continue(earlier, devices)
             meeting.remember_run(store.dir, parent)
             meeting.write("open.json", {"run_dir": str(store.dir), "nonces": [one.nonce for one in arrivals]})
@@ -234,7 +238,8 @@ class LaunchedRun:
             follower = Follower(store, self.terminal, self.as_json, offset)
             ending = follower.until_end(interrupts, StopLadder(store, self.terminal).climb)
             report_ending(ending, store, self.terminal)
-            starter.ended(_END_LIMIT_S)  # until the host lets go: Slurm ends what lives when its processes have
+            # Until the host lets go: Slurm ends what lives when its processes have.
+            starter.ended(_END_LIMIT_S)
         return exit_code(ending)
 
     def _await_others(self, meeting: Meeting) -> None:
@@ -286,7 +291,8 @@ class LaunchedRun:
             opened = None if arrival is None else meeting.read("open.json")
             if opened is not None and arrival is not None and arrival.nonce in opened.get("nonces", ()):
                 return opened
-            is_gone = leader is None and not meeting.is_remote  # a remote one may be that of an earlier start
+            # A remote one may be that of an earlier start.
+            is_gone = leader is None and not meeting.is_remote
             if arrival is not None and (is_gone or time.monotonic() > deadline):
                 return {}
             if time.monotonic() > deadline:

@@ -26,9 +26,11 @@ from core.processes.identity import ProcessId, is_alive
 
 LAUNCHER_GONE: Final = 1
 HOST_GONE: Final = 1
-_CALM_POLL_S: Final = 0.25  # while the rank trains, each look takes a core from it
+# While the rank trains, each look takes a core from it.
+_CALM_POLL_S: Final = 0.25
 _HOST_LIMIT_S: Final = 60.0  # for the run's host to start
-_ORPHAN_LIMIT_S: Final = 5.0  # A rank whose host is gone ends by itself within seconds.
+# A rank whose host is gone ends by itself within seconds.
+_ORPHAN_LIMIT_S: Final = 5.0
 # Of a host on another machine nothing is seen but its requests: so long after its rank has ended, it is gone.
 _REMOTE_LIMIT_S: Final = 120.0
 
@@ -112,7 +114,8 @@ class RankStarter:
             return self._child is not None or time.monotonic() - self._idle_since < _REMOTE_LIMIT_S
         if self._meeting.lives(self._host):
             return True
-        deadline = time.monotonic() + _ORPHAN_LIMIT_S  # its last words may be there already, and the rank's come
+        # Its last words may be there already, and the rank's come.
+        deadline = time.monotonic() + _ORPHAN_LIMIT_S
         while self._child is not None and self._child.poll() is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self._take(self._meeting.read("over.json") or {})

@@ -51,7 +51,8 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
     if arguments.machine is not None:
-        from core.cli.elsewhere import start_on_machine  # here: a run on this computer needs none of it
+        # Here: a run on this computer needs none of it.
+        from core.cli.elsewhere import start_on_machine
 
         _check_not_launched(place)
         return _follow(start_on_machine(arguments, request, terminal), arguments, terminal)

@@ -101,7 +101,8 @@ def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:
         return ""
     name = name.removeprefix("best_")
     named: dict[str, Better] = {"lower": "lower", "higher": "higher"}
-    known = "" if "loss" in name else metric(name).better  # of a policy, a lower loss is not a better one
+    # Of a policy, a lower loss is not a better one.
+    known = "" if "loss" in name else metric(name).better
     return named.get(heroes[name].better, known) if name in heroes else known
 
 
@@ -131,7 +132,8 @@ def _eval(run: _Run, name: str, *, best: Better = "") -> _Value:
     if not points:
         return _NOTHING
     pick = {"lower": min, "higher": max}.get(best)
-    if pick is None:  # the last one: the mean of each rank's newest
+    # The last one: the mean of each rank's newest.
+    if pick is None:
         newest = list(run.figures.newest_evals.get(name, {}).values()) or points[-1:]
         step, mean = max(point[0] for point in newest), last_value(name, (point[1] for point in newest))
         value = points[-1][1] if mean is None else mean

@@ -125,7 +125,8 @@ def _completed(config: RunConfig, ranks: int, mode: Mode) -> tuple[RunConfig, di
             batch_size=batch.micro, grad_accum_steps=batch.accumulation, global_batch_size=batch.global_
         )
     except RankdeckError:
-        pass  # a recipe that is gone or was changed: the settings as they are written
+        # A recipe that is gone or was changed: the settings as they are written.
+        pass
     return config, fields
 
 

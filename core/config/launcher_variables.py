@@ -55,7 +55,8 @@ def _srun(environment: Environment) -> dict[str, Any] | None:
     if "SLURM_PROCID" not in environment or not step.isdecimal() or int(step) >= _FIRST_SPECIAL_STEP:
         return None
     size = _number(environment, "SLURM_STEP_NUM_TASKS", _number(environment, "SLURM_NTASKS", 1))
-    if size == 1:  # a shell or a single program has all devices of the step
+    # A shell or a single program has all devices of the step.
+    if size == 1:
         return None
     nodes = _number(environment, "SLURM_STEP_NUM_NODES", _number(environment, "SLURM_NNODES", 1))
     node = _number(environment, "SLURM_NODEID", 0)

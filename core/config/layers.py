@@ -102,7 +102,8 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
         if name in values:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
         values[name] = value
-    if values.get("non_finite") == "rollback":  # 0.1: went back to the last checkpoint with half the learning rate
+    # 0.1: went back to the last checkpoint with half the learning rate.
+    if values.get("non_finite") == "rollback":
         values["non_finite"] = "stop"
     _translate_script_environment(values, options)
     count = _num_gpus(values)
@@ -162,7 +163,8 @@ def is_path(text: object) -> bool:
 def _absolute(text: str, folder: Path) -> Path:
     path = typed_path(text)
     if PureWindowsPath(path).drive and not path.drive:
-        return path  # from a run.toml of another system: it is not here, and no folder of ours belongs before it
+        # From a run.toml of another system: it is not here, and no folder of ours belongs before it.
+        return path
     return (folder / path).absolute()
 
 
@@ -232,7 +234,8 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
 def _option(name: str, value: Any, option_fields: Mapping[str, FieldSpec]) -> FieldValue:
     if name in option_fields:
         if option_fields[name].type == "str" and isinstance(value, str):
-            return value  # a recipe's text may be empty or end in a blank on purpose: a prompt
+            # A recipe's text may be empty or end in a blank on purpose: a prompt.
+            return value
         return _checked(option_fields[name], value)
     if option_fields:
         raise _unknown(name, list(option_fields))

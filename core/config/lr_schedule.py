@@ -77,7 +77,8 @@ class Schedule:
         if (planned.asked, planned.choice) != (self.asked, self.choice) and step > 0:
             no_jump = planned.choice == CONTINUE and self.share(step, curve) == planned.share(step, curve)
             if planned.choice == REPLAN or no_jump:
-                return planned  # within the warm-up nothing jumps: as if planned so, it keeps its length
+                # Within the warm-up nothing jumps: as if planned so, it keeps its length.
+                return planned
             if planned.choice in (DECAY, RESTART):
                 decays = planned.choice == DECAY
                 scale = self.share(step, curve) if decays else 1.0

@@ -79,7 +79,8 @@ def _split(item: object) -> tuple[str, str]:
 
 
 def _text(name: str, item: object) -> str:
-    if isinstance(item, bool):  # a file's `true`; which of 1, true and True is meant only the person knows
+    # A file's `true`; which of 1, true and True is meant only the person knows.
+    if isinstance(item, bool):
         raise _wrong(f"{name} is {str(item).lower()}, not text", f'Write it in quotes, for example {name} = "1".')
     if not isinstance(item, str | int | float):
         raise _wrong(f"{name} is neither text nor a number")

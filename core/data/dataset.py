@@ -181,7 +181,8 @@ def list_dataset(text: str, rule: str = AUTO, is_stopped: Callable[[], bool] = b
 def is_whole_drive(text: str) -> bool:
     """Whether `text` names the root of a file system or the drive itself: `/`, `C:\\`, `C:`."""
     path = Path(text.strip())
-    if not text.strip() or path.drive.startswith("\\\\"):  # the root of a network share is an ordinary folder
+    # The root of a network share is an ordinary folder.
+    if not text.strip() or path.drive.startswith("\\\\"):
         return False
     return path.absolute() == Path(path.absolute().anchor) or (bool(path.drive) and not path.name)
 

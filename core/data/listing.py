@@ -248,7 +248,8 @@ def _walk(root: Path, links: LeftOut | None, is_stopped: Callable[[], bool]) -> 
         if is_stopped():
             raise InterruptedError(errno.ECANCELED, "it was not read to its end", folder)
         folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
-        if RUN_FILES.issubset(names):  # a run's own folder: its metrics are no text to learn, and they grow
+        # A run's own folder: its metrics are no text to learn, and they grow.
+        if RUN_FILES.issubset(names):
             folders.clear()
             continue
         yield from (Path(folder, name) for name in _saved_by_datasets(Path(folder), names))

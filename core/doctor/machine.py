@@ -146,7 +146,8 @@ def check_writing(runs_dir: Path) -> Finding:
         refusal = explain(error, f"{path} could not be read")
         return WRITING.fail(refusal.cause, refusal.next_step, "choose_runs_folder")
     finally:
-        with contextlib.suppress(OSError):  # a drive that cannot be written refuses this too
+        # A drive that cannot be written refuses this too.
+        with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
     return WRITING.ok("files are written, replaced and removed")
 

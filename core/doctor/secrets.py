@@ -62,7 +62,8 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
         if _SECRET_VARIABLE.search(name) and len(value) >= _LEAST_SECRET and not value.startswith(("/", "\\")):
             text = text.replace(value, SECRET)
     text = _KEY_BLOCK.sub(_without_key, text)
-    lines = text.splitlines(keepends=True)  # a search holds Python's lock: the window draws between two lines
+    # A search holds Python's lock: the window draws between two lines.
+    lines = text.splitlines(keepends=True)
     return "".join(_PATTERN.sub(_replaced, line) for line in lines)
 
 

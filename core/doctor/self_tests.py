@@ -220,7 +220,8 @@ def _run_ranks(test: SelfTest, platform: Platform, limit_s: float, cancelled: Ca
             except CancelledTestError:
                 was_cancelled = True
             ended = [_ended(child, limit_s, was_cancelled) for child in children]
-        with contextlib.suppress(OSError):  # a scanner holds it, and nothing reads it any more
+        # A scanner holds it, and nothing reads it any more.
+        with contextlib.suppress(OSError):
             rendezvous.unlink(missing_ok=True)
     return ended
 

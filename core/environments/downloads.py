@@ -106,14 +106,16 @@ def _transfer(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], 
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT_S)
     except urllib.error.HTTPError as error:
-        if error.code == _RANGE_NOT_SATISFIABLE:  # all of it was there already, or more than all
+        # All of it was there already, or more than all.
+        if error.code == _RANGE_NOT_SATISFIABLE:
             _close(error)
             return True
         raise
     with answer:
         continued = there > 0 and answer.status == _PARTIAL
         if there and not continued:
-            report(-there)  # the server knows no ranges: from the beginning
+            # The server knows no ranges: from the beginning.
+            report(-there)
         expected = int(answer.headers.get("Content-Length") or -1)
         with explained(f"{part} could not be written"):
             output = part.open("ab" if continued else "wb")
@@ -125,7 +127,8 @@ def _transfer(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], 
 def _copy(source: IO[bytes], output: IO[bytes], report: Report, cancelled: Callable[[], bool]) -> int:
     arrived = 0
     while chunk := source.read(_CHUNK):
-        with explained(f"{output.name} could not be written"):  # around writing alone: reading fails for other reasons
+        # Around writing alone: reading fails for other reasons.
+        with explained(f"{output.name} could not be written"):
             output.write(chunk)
         arrived += len(chunk)
         report(len(chunk))
@@ -182,5 +185,6 @@ def copy_local(path: Path, folder: Path) -> Path:
             os.link(path, part)
         except OSError:
             shutil.copyfile(path, part)
-        replace_with_retry(part, target)  # a copy that was cut short is never taken for the file
+        # A copy that was cut short is never taken for the file.
+        replace_with_retry(part, target)
     return target

@@ -29,7 +29,8 @@ REPLACE_TIMEOUT_S: Final = 5.0
 MAX_STATE_BYTES: Final = 256 << 20
 _COPY_BYTES: Final = 1 << 20
 _TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
-_WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
+# Not sys.platform, so that the checker reads both branches on either system.
+_WINDOWS: Final = os.name == "nt"
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
 _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 
@@ -73,7 +74,8 @@ def write_atomic(
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
         with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
             if mode is not None and not mode & 0o077:
-                with contextlib.suppress(OSError):  # a drive without access lists cannot keep a file private
+                # A drive without access lists cannot keep a file private.
+                with contextlib.suppress(OSError):
                     make_private(temporary)
             if callable(data):
                 data(file)
@@ -89,7 +91,8 @@ def write_atomic(
     except OSError as error:
         raise explain(error, f"{path} could not be written") from error
     finally:
-        with contextlib.suppress(OSError):  # replaced already, or the disk that failed fails again
+        # Replaced already, or the disk that failed fails again.
+        with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
@@ -131,7 +134,8 @@ def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
     for leftover in folder.glob(f".*{_TEMPORARY_SUFFIX}"):
         if any(leftover.name.startswith(f".{name}.") for name in others):
             continue
-        with contextlib.suppress(OSError):  # a scanner holds it: the next start removes it
+        # A scanner holds it: the next start removes it.
+        with contextlib.suppress(OSError):
             leftover.unlink()  # not waited for
 
 

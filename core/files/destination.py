@@ -49,7 +49,8 @@ def staged_folder(out: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if made and not done:
-            with contextlib.suppress(OSError):  # another process put something there meanwhile
+            # Another process put something there meanwhile.
+            with contextlib.suppress(OSError):
                 out.rmdir()
 
 

@@ -46,7 +46,8 @@ async def _host(store: RunStore, process_tree: Callable[[str], ProcessTree]) -> 
     received: list[int] = []
 
     def stop(number: int, _: object = None) -> None:
-        received.append(number)  # a second signal means that the first one was not enough
+        # A second signal means that the first one was not enough.
+        received.append(number)
         loop.call_soon_threadsafe(host.request_stop, len(received) > 1, signal.Signals(number).name)
 
     for name in ("SIGTERM", "SIGINT", "SIGBREAK"):

@@ -240,7 +240,8 @@ class Attempt:
 
     def _on_phase(self, rank: Rank, message: Phase) -> None:
         rank.phase = message.name
-        if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
+        # Who says how far it is has not stopped: data may take an hour.
+        if message.name == "preparing data":
             self._end.await_start()
         if message.name == COMPILING:  # which says nothing until it is done
             self._end.await_start(_COMPILING)
@@ -275,7 +276,8 @@ class Attempt:
             cause, next_step = (*unequal, "")[:2]
             title = "Devices get unequal shares"
             self._services.stream.emit("alert", kind="unequal_shares", title=title, cause=cause, next_step=next_step)
-        if not run.recipe.self_contained:  # a script decides itself how many steps it makes
+        # A script decides itself how many steps it makes.
+        if not run.recipe.self_contained:
             total = total_steps(run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
             self._services.status.change(total_steps=total)
             self._watch_processes()
@@ -332,7 +334,8 @@ class Attempt:
 
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():
-            self._preparing.result()  # a defect in it must not pass for a slow start
+            # A defect in it must not pass for a slow start.
+            self._preparing.result()
         self._report_progress()
         self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)

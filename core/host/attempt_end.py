@@ -73,7 +73,8 @@ class AttemptEnd:
     def finish(self, now: float) -> None:
         self._status.change_phase("ending")
         self.phase, self._finish_by = AttemptPhase.FINISHING, now + FINISH_LIMIT_S
-        self._commits.quiet = True  # a checkpoint that a rank still begins would never be used
+        # A checkpoint that a rank still begins would never be used.
+        self._commits.quiet = True
         self._ranks.broadcast(Finish())
 
     def end(self, outcome: Outcome) -> None:
@@ -153,7 +154,8 @@ class AttemptEnd:
         model = self._barrier.model(self._resumed)
         step = max(rank.step for rank in self._ranks)
         if self._launch.run.recipe.self_contained and self._launch.context.keeper.ledger is None:
-            return Outcome("stopped")  # the script saves its own checkpoints, so there is nothing to commit
+            # The script saves its own checkpoints, so there is nothing to commit.
+            return Outcome("stopped")
         if not self.has_begun or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)
         error = stopped_short(step, kept, self._ladder.is_hurried, self._commits.trouble)

@@ -39,7 +39,8 @@ class StartFallbacks:
     def __init__(self, modes: Sequence[Mode]) -> None:
         self._modes = modes
         self._retried = False
-        self._in_step: ResolvedRun | None = None  # the last whose devices were to train in step
+        # The last whose devices were to train in step.
+        self._in_step: ResolvedRun | None = None
 
     def after(self, run: ResolvedRun, outcome: Outcome) -> NextAttempt | None:
         """Return the attempt that follows one of `run` with this outcome; None where the failure stands."""
@@ -48,7 +49,8 @@ class StartFallbacks:
         if outcome.failure_kind:
             return None  # in the first step of all
         if self._in_step is None and (outcome.usage or run.replica_groups > 1):
-            return None  # the person's own input, or what the person chose
+            # The person's own input, or what the person chose.
+            return None
         reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
         if not self._retried and outcome.root is not None and outcome.root.was_killed:
             self._retried = True

@@ -181,7 +181,8 @@ class RunLifecycle:
             return await self.attempt.run()
         finally:
             self.attempt = None
-            with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
+            # No rank reads it any more; torch often removes it itself.
+            with contextlib.suppress(OSError):
                 launch.rendezvous.unlink(missing_ok=True)
 
     def _announce(self, launch: AttemptLaunch, predicted: dict[str, float | None]) -> None:

@@ -99,7 +99,8 @@ def check_run(config: RunConfig, batch: Batch, version: str) -> None:
     """Refuse settings that this stage or version of DeepSpeed lacks; raises as `effective_config`."""
     clip_norm = config.options.get("clip_norm")
     settings = effective_config(config, batch, clip_norm=clip_norm if isinstance(clip_norm, int | float) else None)
-    if config.precision == "fp16":  # it has none on a CPU, and a loss scale of its own on a GPU
+    # It has none on a CPU, and a loss scale of its own on a GPU.
+    if config.precision == "fp16":
         step = "Choose precision bf16 or fp32, or the engine torch."
         raise ConfigError("precision", "DeepSpeed is not used in fp16.", step)
     offloaded = settings["zero_optimization"].get("offload_optimizer", {}).get("device") == "cpu"

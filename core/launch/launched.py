@@ -87,7 +87,8 @@ def check_devices(place: DistributedConfig, devices: Sequence[Device], nodes: Se
 
 def _by_rank(place: DistributedConfig, gpus: Sequence[Device]) -> Device:
     if len(gpus) == 1 and place.devices_per_node > 1:
-        return gpus[0]  # a launcher that shows each process its own (srun --gpus-per-task)
+        # A launcher that shows each process its own (srun --gpus-per-task).
+        return gpus[0]
     if place.local_rank < len(gpus):
         return gpus[place.local_rank]
     raise _contradiction(place, f"this machine has {_counted(len(gpus), 'usable GPU')}")

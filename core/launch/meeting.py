@@ -79,7 +79,8 @@ class Meeting:
             _remove_old(self.folder.parent)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(OSError):  # a drive without access lists cannot keep a folder private
+            # A drive without access lists cannot keep a folder private.
+            with contextlib.suppress(OSError):
                 for folder in (self.folder.parent, self.folder):
                     make_private(folder)
         if run_dir is not None:

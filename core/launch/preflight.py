@@ -106,7 +106,8 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
         _check_log_file(Path(config.log_file))
     run, recipe_notes = run.fitted()
     config = run.config
-    check_size(dataset, config.seq_len)  # now that the recipe has fitted it to its model
+    # Now that the recipe has fitted it to its model.
+    check_size(dataset, config.seq_len)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)
     samples = config.samples_per_block if recipe.own_samples else samples
     data, row_notes = check_text_column(dataset, config)
@@ -216,7 +217,8 @@ def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
         if not existing.is_dir():
             raise UsageError(f"{existing} is a file, not a folder.", "Choose another folder.")
         free = shutil.disk_usage(existing).free
-        with tempfile.TemporaryFile(dir=existing):  # leaves no trace; os.access says nothing about Windows' rights
+        # Leaves no trace; os.access says nothing about Windows' rights.
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except StopIteration:
         raise PreflightError(f"The drive of {folder} is missing.", "Connect it or choose another folder.") from None

@@ -18,7 +18,8 @@ from core.machine.platform import Platform
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import Recipe, apply_recipe, check_mode
 
-_FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
+# Ampere, as torch.cuda.is_bf16_supported has it.
+_FIRST_WITH_BF16: Final = (8, 0)
 
 
 @dataclass(frozen=True, slots=True)

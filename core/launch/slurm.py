@@ -21,7 +21,8 @@ from core.recipes.manifest import Recipe
 from core.run_folder.store import new_run_id
 from core.training_python import training_python
 
-SIGNAL_AHEAD_S: Final = 120  # so long before the time limit the run saves a checkpoint and stops
+# So long before the time limit the run saves a checkpoint and stops.
+SIGNAL_AHEAD_S: Final = 120
 # In the run's folder.
 BATCH_FILE: Final = "slurm/job.sbatch"
 LOG: Final = "slurm/job.log"

@@ -166,7 +166,8 @@ def restored(file: LedgerFile, grid: ChunkGrid) -> Committed:
         chunks[index] = replace(chunk, samples=grid.count(index))
     for item in file.in_progress:
         if item.samples_done == 0:
-            continue  # claimed, but nothing of it is in the weights
+            # Claimed, but nothing of it is in the weights.
+            continue
         index = _index(file, grid, item.block_id, item.chunk_id)
         if item.samples_done >= grid.count(index) or committed.is_done(item.epoch, index):
             raise _contradiction(

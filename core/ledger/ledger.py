@@ -132,7 +132,8 @@ class Ledger:
             group = self.setup.group_for(rank)
             if not 0 <= group < self.setup.groups or groups.setdefault(group, position) != position:
                 raise LedgerConflictError(f"Rank {rank} is not where the others of its replica group are in the data.")
-        after = self._committed.copy()  # a position that is refused must leave nothing changed
+        # A position that is refused must leave nothing changed.
+        after = self._committed.copy()
         after.checkpoint = self._committed.checkpoint if checkpoint is None else checkpoint
         for group, position in groups.items():
             after.take(position, self.setup, group, self._claims.claimed(group))

@@ -75,7 +75,8 @@ class Offer:
 
 def missing_packages(packages: Iterable[str]) -> tuple[str, ...]:
     """The names that the training Python cannot import. They are looked for again at every call, and not imported."""
-    importlib.invalidate_caches()  # a package may have come since this process began
+    # A package may have come since this process began.
+    importlib.invalidate_caches()
     python = training_python()
     return tuple(name for name in packages if not _is_in(python, name))
 

@@ -21,7 +21,8 @@ from typing import Any, BinaryIO, Callable, Iterable, Iterator, Sequence
 READY = "rankdeck-agent"
 BLOCK = 1 << 18
 MAX_LINE = 64 << 20
-LINKED_BYTES = 1 << 20  # larger files are linked into a tree; smaller ones copied, since a program may change its own
+# Larger files are linked into a tree; smaller ones copied, since a program may change its own.
+LINKED_BYTES = 1 << 20
 HELD_LIMIT_S = 2.0  # as `core.held_files` has it
 _WRITE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 

@@ -12,7 +12,8 @@ from core.errors import RankdeckError, UsageError
 from core.records import Limits, Text
 
 HERE: Final = "here"
-THERE: Final = "there://"  # before the path of a dataset that lies on the machine that trains
+# Before the path of a dataset that lies on the machine that trains.
+THERE: Final = "there://"
 # Receives the progress of a long operation, each time as a line: "Sending data: 3 MB of 20 MB".
 Report = Callable[[str], None]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")

@@ -85,7 +85,8 @@ def start_there(
     write_remote(store.dir, RemoteRun(machine.name, answer.run_dir))
     if notes.name:
         write_notes(store.dir, notes)
-    if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
+    # Named by the person who starts it, so that resuming need not ask.
+    if (code := outside_code(config)) is not None:
         code.remember()
     start_following(store)
     return store, answer.notes
@@ -124,7 +125,8 @@ def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: 
     try:
         store = find_run(runs_dir, text)
     except RunNotFoundError:
-        return dict(changes)  # a state file; or the planner says what is missing
+        # A state file; or the planner says what is missing.
+        return dict(changes)
     remote, machine = read_remote(store.dir), machine_of(store)
     if remote is None or not remote.is_there:
         return dict(changes)

@@ -26,7 +26,8 @@ from core.run_folder.remote_run import RemoteRun
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
-RESERVE_BYTES: Final = 200 << 20  # stays free on this disk, whatever a machine sends
+# Stays free on this disk, whatever a machine sends.
+RESERVE_BYTES: Final = 200 << 20
 TAKEN: Final = (
     *("steps", "epochs", "devices"),
     *(name for name in CHANGES if name not in ("env", "deepspeed_config")),

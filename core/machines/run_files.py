@@ -98,7 +98,8 @@ def _send_grown(path: Path, name: str, known: Known, send: Send) -> None:
             while name == METRICS and b"\n" not in data and len(data) < size - offset:
                 data += file.read(_FRAME_BYTES)  # one line longer than a frame
         if name == METRICS:
-            data = data[: data.rfind(b"\n") + 1]  # a line that is being written is sent when it is whole
+            # A line that is being written is sent when it is whole.
+            data = data[: data.rfind(b"\n") + 1]
         if not data:
             return
         send({"file": name, "offset": offset}, data)

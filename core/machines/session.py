@@ -49,9 +49,11 @@ OLDEST_PYTHON: Final = (3, 11)
 _NOISE_BYTES: Final = 1 << 16
 _END_LIMIT_S: Final = 5.0
 _KEPT_OUTPUT: Final = 1 << 14
-_NO_CONNECTION: Final = 255  # ssh's exit code when the connection breaks; otherwise that of the program there
+# Ssh's exit code when the connection breaks; otherwise that of the program there.
+_NO_CONNECTION: Final = 255
 _LOOK_THERE: Final = "Try the same on that machine itself."
-NO_PYTORCH: Final = "PyTorch is missing"  # the title of `core.launch.preflight.check_torch`
+# The title of `core.launch.preflight.check_torch`.
+NO_PYTORCH: Final = "PyTorch is missing"
 SERVER: Final = "core.cli.machine_server"
 Sent = Callable[[int], None]
 T = TypeVar("T")

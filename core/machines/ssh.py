@@ -68,7 +68,8 @@ _KINDS: Final = (
         _INSTALL_PYTHON,
     ),
 )
-_OWN_CODE: Final = 255  # ssh's exit code for its own errors; every other code is that of the program there
+# Ssh's exit code for its own errors; every other code is that of the program there.
+_OWN_CODE: Final = 255
 
 
 def ssh_command(

@@ -20,7 +20,8 @@ MAX_CODE_FILES: Final = 5_000
 _SKIPPED: Final = frozenset(("__pycache__", "node_modules", "site-packages"))
 _OWN_FOLDERS: Final = ("core", "workers", "resources")
 _OWN_SUFFIXES: Final = (".py", ".toml", ".json", ".txt")
-_OWN_FILES: Final = ("pyproject.toml", "constraints.txt")  # a Rankdeck in its own folder reads its packages there
+# A Rankdeck in its own folder reads its packages there.
+_OWN_FILES: Final = ("pyproject.toml", "constraints.txt")
 _BLOCK: Final = 1 << 18
 _known: dict[tuple[str, int, int], str] = {}
 

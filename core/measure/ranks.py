@@ -264,7 +264,8 @@ class MeasuringRanks:
 
     def _forget_rendezvous(self) -> None:
         if self._rendezvous is not None:
-            with contextlib.suppress(OSError):  # a scanner holds it, and nothing reads it any more
+            # A scanner holds it, and nothing reads it any more.
+            with contextlib.suppress(OSError):
                 self._rendezvous.unlink(missing_ok=True)
 
 

@@ -76,7 +76,8 @@ class ColumnGroup:
         self.rows = index.rows
         self._folder_name = index.folder
         self._folder = folder / index.folder
-        self._folder.mkdir(exist_ok=True)  # no parents: a run that was removed must not come back with its first sample
+        # No parents: a run that was removed must not come back with its first sample.
+        self._folder.mkdir(exist_ok=True)
         self._stems = {name: index.files.get(name, name) for name in index.names}
         # Lines to be written by `write`; a caller appends to this list, the cheapest way of all.
         self.pending: list[dict[str, Any]] = []

@@ -115,7 +115,8 @@ def load_index(folder: Path) -> ColumnsIndex | None:
     except FileInUseError:
         raise
     except (StateFileError, KeyError, TypeError, AttributeError, RecordError):
-        return None  # derived data: whatever is wrong with it, it is made again
+        # Derived data: whatever is wrong with it, it is made again.
+        return None
 
 
 def read_rows(path: Path, first: int, count: int) -> array[float]:

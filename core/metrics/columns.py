@@ -261,7 +261,8 @@ class _Columns:
         if group is not None:
             group.pending.append(value)
             if isinstance(rank, int):
-                self._ranks[rank] = group.pending  # `take` appends to this very list, so `write` must only clear it
+                # `take` appends to this very list, so `write` must only clear it.
+                self._ranks[rank] = group.pending
 
     def _take_other(self, line: bytes, value: dict[str, Any]) -> None:
         group = self._group(group_for(value))
@@ -277,7 +278,8 @@ class _Columns:
         last_steps = {rank_group(rank): step for rank, step in steps.items() if rank_group(rank) in self._groups}
         if steps:
             last_steps.update(dict.fromkeys(filter(is_eval_group, self._groups), max(steps.values())))
-        with explained("The columns could not be written"):  # lines after this one must not be taken without it
+        # Lines after this one must not be taken without it.
+        with explained("The columns could not be written"):
             for name, step in last_steps.items():
                 retried(partial(self._groups[name].truncate_after, step))
 
@@ -301,7 +303,8 @@ def _replay(metrics: Path, columns: _Columns, progress: Callable[[float], None] 
             try:
                 value = orjson.loads(line)
             except ValueError:
-                continue  # a line that is damaged must not hide the others
+                # A line that is damaged must not hide the others.
+                continue
             if isinstance(value, dict) and isinstance(value.get("event"), str):
                 whole.append(line)
                 parsed.append(value)

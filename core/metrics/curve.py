@@ -77,7 +77,8 @@ def _sampled(path: Path, rows: int) -> list[float]:
     values: list[float] = []
     for number in range(count):
         start, end = rows * number // count, rows * (number + 1) // count
-        start = max(start, end - ROWS_PER_POINT) if number else start  # the first from the beginning, others to the end
+        # The first from the beginning, others to the end.
+        start = max(start, end - ROWS_PER_POINT) if number else start
         values = _finite(_rows(path, start, min(ROWS_PER_POINT, end - start))) or values
         if values:
             points.append(sum(values) / len(values))

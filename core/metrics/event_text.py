@@ -52,7 +52,8 @@ def alert_lines(event: Event, names: RankNames) -> tuple[str, ...]:
     error = event.get("error")
     source: Event = error if isinstance(error, Mapping) else event
     step = "window_step" if source.get("window_step") else "next_step"
-    has_cause = bool(source.get("cause"))  # then the reason is a word for programs ("slower")
+    # Then the reason is a word for programs ("slower").
+    has_cause = bool(source.get("cause"))
     keys = ("title", "message", *(() if has_cause else ("reason",)), "cause", step)
     parts = [str(source[key]) for key in keys if source.get(key)]
     if parts:

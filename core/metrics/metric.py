@@ -7,7 +7,8 @@ from typing import Final, Literal
 
 Better = Literal["", "lower", "higher"]
 OWN_CARD: Final = ""
-NO_CARD: Final = "-"  # it says where the run is, or is measured of devices
+# It says where the run is, or is measured of devices.
+NO_CARD: Final = "-"
 LOSS: Final = "loss"
 THROUGHPUT: Final = "throughput"
 STEP_TIME: Final = "step_time"

@@ -64,7 +64,8 @@ if sys.platform == "win32":
             log.write(_IN_A_JOB)
             log.flush()
             process = _popen(argv, cwd, env, log, _QUIET)
-        process.returncode = 0  # tells Popen that it will not be waited for: no warning, no zombies on Windows
+        # Tells Popen that it will not be waited for: no warning, no zombies on Windows.
+        process.returncode = 0
         return identify(process.pid) or ProcessId(process.pid, time.time())
 
     def _popen(

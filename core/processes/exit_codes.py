@@ -75,7 +75,8 @@ def describe_exit(returncode: int) -> str:
         return "exited normally"
     if -65 < returncode < 0:
         return _describe_signal(-returncode)
-    code = returncode & 0xFFFFFFFF  # some callers see the 32 bits of Windows with a sign
+    # Some callers see the 32 bits of Windows with a sign.
+    code = returncode & 0xFFFFFFFF
     if code in _NTSTATUS:
         return f"{_NTSTATUS[code]} (0x{code:08X})"
     if code > 0xFFFF:

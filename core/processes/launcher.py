@@ -18,7 +18,8 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # typing's own costs milliseconds at every start
+# Typing's own costs milliseconds at every start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,7 +39,8 @@ def become(parent_pid: int, argv: list[str]) -> int:
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             print(f"rankdeck: prctl failed: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
     if os.getppid() != parent_pid:
-        return 1  # the parent died before the signal was asked for
+        # The parent died before the signal was asked for.
+        return 1
     for number in IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -57,7 +59,8 @@ def detach(argv: list[str]) -> int:
         print(f"error {error.strerror}", flush=True)
         return 127
     print(pid, flush=True)
-    sys.stdin.read()  # until the caller has read the process's start time: the pid cannot be recycled before
+    # Until the caller has read the process's start time: the pid cannot be recycled before.
+    sys.stdin.read()
     return 0
 
 
@@ -83,7 +86,8 @@ def watch(mark: str) -> int:
 
 def _session(pid: int) -> int:
     """The session of a process; -1 for one that is gone, and for a zombie."""
-    from pathlib import Path  # here only: it costs milliseconds, which the other jobs do not spend
+    # Here only: it costs milliseconds, which the other jobs do not spend.
+    from pathlib import Path
 
     try:
         # "pid (name) state parent group session …"; the name may hold spaces and brackets (proc_pid_stat(5))

@@ -88,7 +88,8 @@ class SessionRules:
                 if os.getsid(process.pid) in self._sessions:
                     members.add(process.pid)
         grown = True
-        while grown:  # descendants that left the session, without the mark
+        # Descendants that left the session, without the mark.
+        while grown:
             more = {pid for pid, parent in parents.items() if parent in members and pid not in members}
             members |= more
             grown = bool(more)
@@ -104,7 +105,8 @@ class SessionRules:
                 self._sessions.discard(pid)
                 self._tell_watcher(f"-{pid}\n")
         except PermissionError:
-            return  # a process is left in it that may not be signalled
+            # A process is left in it that may not be signalled.
+            return
 
     def terminate(self, victims: Collection[ProcessId]) -> None:
         self._signal(victims, signal.SIGTERM)

@@ -31,6 +31,7 @@ def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | N
 
 def host_environment() -> dict[str, str]:
     env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
-    for name in (ENV_RUN_MARK, ENV_RANK):  # a run that is started from within a run is not the other's to end
+    # A run that is started from within a run is not the other's to end.
+    for name in (ENV_RUN_MARK, ENV_RANK):
         env.pop(name, None)
     return env

@@ -77,7 +77,8 @@ class ProcessTree:
         """Start a process; the arguments and errors are those of `spawn_detached`."""
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
-            with append_unlinked(log) as file:  # O_APPEND: what the process and its children write never overlaps
+            # O_APPEND: what the process and its children write never overlaps.
+            with append_unlinked(log) as file:
                 process = self._rules.start(argv, {**env, ENV_RUN_MARK: self._mark}, cwd, file.fileno())
         except OSError as error:
             raise not_started(argv, cwd, error) from error
@@ -105,7 +106,8 @@ class ProcessTree:
             Pids that would not die.
         """
         deadline = max(deadline, time.monotonic() + 0.5)
-        seen: dict[ProcessId, None] = {}  # keeps those whose parent died first and that nothing links to us any more
+        # Keeps those whose parent died first and that nothing links to us any more.
+        seen: dict[ProcessId, None] = {}
         while True:
             seen.update(dict.fromkeys(self.members()))
             living = [process for process in seen if is_alive(process)]
@@ -116,7 +118,8 @@ class ProcessTree:
             # SIGKILL takes effect only after an uninterruptible system call (state D in ps(1)), in a GPU driver perhaps
             # after seconds, or never: hence the deadline.
             if self._gone(living, min(deadline, time.monotonic() + 0.5)):
-                continue  # once more: something may have been started meanwhile
+                # Once more: something may have been started meanwhile.
+                continue
             if time.monotonic() >= deadline:
                 self._reap()
                 return sorted(process.pid for process in living if is_alive(process))

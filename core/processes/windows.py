@@ -17,7 +17,8 @@ from core.program_search import NO_WINDOW
 
 assert sys.platform == "win32"  # tells mypy what the rest is for
 
-ENDED_BY_HOST: Final = 0x40010004  # DBG_TERMINATE_PROCESS, which Windows itself uses when a person logs off
+# DBG_TERMINATE_PROCESS, which Windows itself uses when a person logs off.
+ENDED_BY_HOST: Final = 0x40010004
 CREATE_SUSPENDED: Final = 0x00000004
 
 _EXTENDED_LIMITS: Final = 9  # JobObjectExtendedLimitInformation

@@ -68,7 +68,8 @@ class Connection(asyncio.Protocol):
         self.hello: Hello | None = None
         self.dropped = 0
         self._listener = listener
-        self._transport: asyncio.Transport  # from `connection_made` on, before which the listener knows nothing of it
+        # From `connection_made` on, before which the listener knows nothing of it.
+        self._transport: asyncio.Transport
         self._partial = bytearray()
         self._refused = False
         self._drained = 0
@@ -223,7 +224,8 @@ class Connection(asyncio.Protocol):
                     self._drop("not a JSON object", line)
                 continue
             if "type" in value:
-                if kept:  # so that a message never overtakes the lines before it
+                # So that a message never overtakes the lines before it.
+                if kept:
                     events.lines_received(self, kept, parsed)
                     kept, parsed = [], []
                 self._rank_message(line)

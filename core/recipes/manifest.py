@@ -160,7 +160,8 @@ def apply_recipe(config: RunConfig, recipe: Recipe) -> RunConfig:
     if config.mode != Mode.AUTO:
         check_mode(recipe, config.mode)
     elif recipe.self_contained:
-        config = config.replace(mode=Mode.DDP)  # several devices: one world, on every platform; one alone: single
+        # Several devices: one world, on every platform; one alone: single.
+        config = config.replace(mode=Mode.DDP)
     given = {name for name in FIELD_BY_NAME if getattr(config, name) is not None}
     filled = {name: value for name, value in recipe.defaults.items() if name not in given}
     filled = {name: value for name, value in filled.items() if not _contradicts(name, given)}

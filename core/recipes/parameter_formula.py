@@ -160,7 +160,8 @@ def _in_folder(folder: str) -> int | None:
         files = sorted(Path(folder).expanduser().glob("*.safetensors")) if folder.strip() else []
         return sum(map(_in_file, files)) if files else None
     except (OSError, ParseError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, struct.error):
-        return None  # whether they can be used is the recipe's to say
+        # Whether they can be used is the recipe's to say.
+        return None
 
 
 def _in_file(path: Path) -> int:

@@ -110,7 +110,8 @@ def with_absolute_places(options: Mapping[str, FieldValue], folders: Sequence[Pa
     for name in ("script", "working_directory", "python"):
         text = _text(options, name)
         if not text or (name == "python" and not re.search(r"[/\\]", text)):
-            continue  # an interpreter without a folder is looked up on the path
+            # An interpreter without a folder is looked up on the path.
+            continue
         path = typed_path(text)
         places = [folder / path for folder in folders]
         found[name] = os.path.abspath(next((place for place in places if place.exists()), places[0]))  # noqa: PTH100

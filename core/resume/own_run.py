@@ -220,7 +220,8 @@ def changed_config(config: RunConfig, changes: dict[str, Any], folder: Path) -> 
         config = config.replace(steps=None, epochs=None)
     changed = config_from_given(given, config)
     if "lr_schedule" not in changes and (changed.steps, changed.epochs, changed.lr) != limits:
-        changed = changed.replace(lr_schedule=CONTINUE)  # a choice holds for one resume, not for later ones
+        # A choice holds for one resume, not for later ones.
+        changed = changed.replace(lr_schedule=CONTINUE)
     return changed.replace(devices=with_counts(changed.devices)) if "devices" in changes else changed
 
 

@@ -259,7 +259,8 @@ class RunStore:
         raise StateFileError(f"{self.host_json} does not say port, token and pid.", "Stop the run's host and resume.")
 
     def remove_host_json(self) -> None:
-        with contextlib.suppress(OSError):  # a scanner holds it; readers judge by the process, not by this file
+        # A scanner holds it; readers judge by the process, not by this file.
+        with contextlib.suppress(OSError):
             self.host_json.unlink(missing_ok=True)
         remove_secret(self.dir)
 

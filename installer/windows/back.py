@@ -22,7 +22,8 @@ from typing import Final
 KEY: Final = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
 LIMIT_S: Final = 60.0
 POLL_S: Final = 0.25
-_QUESTION: Final = 0x4 | 0x20 | 0x10000  # MB_YESNO | MB_ICONQUESTION | MB_SETFOREGROUND
+# MB_YESNO | MB_ICONQUESTION | MB_SETFOREGROUND.
+_QUESTION: Final = 0x4 | 0x20 | 0x10000
 _STOP: Final = 0x10 | 0x10000  # MB_ICONSTOP | MB_SETFOREGROUND
 _YES: Final = 6
 

@@ -113,7 +113,8 @@ class BucketAllReduce:
             raise self._failure
         job = self._job(tensor, self._place)
         self._place = 0 if last else self._place + 1
-        if last and self._waiting == 0:  # nothing to overlap with, so no other thread has to wake up
+        # Nothing to overlap with, so no other thread has to wake up.
+        if last and self._waiting == 0:
             self._note_ready(job)
             self._work(job)
         else:
@@ -178,7 +179,8 @@ class BucketAllReduce:
                 return
         except BaseException as error:
             self._failure = error
-        job.future.set_result(job.tensor)  # of no use, but DDP does not wait for it for ever
+        # Of no use, but DDP does not wait for it for ever.
+        job.future.set_result(job.tensor)
 
     def _average(self, job: _Job) -> None:
         if self._staging is None or job.ready is None:
@@ -188,7 +190,8 @@ class BucketAllReduce:
         job.ready.synchronize()
         self._staging.sum(job.tensor, self._factor, job.ready)
         with torch.cuda.device(self._device), torch.cuda.stream(self._staging.stream):
-            job.future.set_result(job.tensor)  # a stream that waits for it waits for this one
+            # A stream that waits for it waits for this one.
+            job.future.set_result(job.tensor)
 
 
 def all_reduce_bucket(

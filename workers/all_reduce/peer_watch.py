@@ -107,7 +107,8 @@ class PeerWatch:
             state = self._header[other * LINE_COUNTERS + Word.STATE]
             # A rank that left after its last word has said all it had to say.
             if other != self._rank and state != State.TRAINING and self._header[place] < target:
-                self._check_alive(place, target)  # it may have left because of another, which is the one to name
+                # It may have left because of another, which is the one to name.
+                self._check_alive(place, target)
                 what = "left" if state == State.LEFT else "failed"
                 raise _peer_lost(f"rank {other} (process {process.pid}) {what}.")
 
@@ -118,7 +119,8 @@ class PeerWatch:
             if other != self._rank and not is_alive(process)
         ]
         if dead and self._header[place] < target:
-            _, other, process = min(dead, key=lambda found: found[0])  # before one that left in order, because of it
+            # Before one that left in order, because of it.
+            _, other, process = min(dead, key=lambda found: found[0])
             raise _peer_lost(f"rank {other} (process {process.pid}) ended.")
 
 

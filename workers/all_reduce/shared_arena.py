@@ -174,7 +174,8 @@ class SharedArena:
                 arena = cls(mmap.mmap(opened, size_bytes), mark)
             finally:
                 os.close(opened)  # the mapping stays
-        if arena.header[_NONCE_PLACE] != mark:  # Windows makes a new one under a name that it does not know
+        # Windows makes a new one under a name that it does not know.
+        if arena.header[_NONCE_PLACE] != mark:
             arena.close()
             raise ArenaError("the shared memory is not the one that was said")
         return arena

@@ -70,7 +70,8 @@ def prepare(
     found = _read(folder / DATA_JSON)
     if found.get("key") == ingredients and is_whole(found["info"]):
         return DataReady(found["samples"], found["val_samples"], found["info"])
-    is_again = found.get("key") == ingredients  # what is kept elsewhere is gone: the record stays, to compare with
+    # What is kept elsewhere is gone: the record stays, to compare with.
+    is_again = found.get("key") == ingredients
     if not is_again:
         with explained(f"{folder / DATA_JSON} could not be removed"):
             remove_file(folder / DATA_JSON)

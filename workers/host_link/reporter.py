@@ -107,7 +107,8 @@ class Reporter:
                     step, ts, scalars = entry
                     lines.append(self._line(ts, "step", {"step": step, **scalars}))
             if self.dropped > self._told:
-                lines.insert(0, self._drop_alert())  # in front, since a Bye must stay the last line
+                # In front, since a Bye must stay the last line.
+                lines.insert(0, self._drop_alert())
             try:
                 self._sender.send_bytes(b"".join(lines))
             except OSError as error:

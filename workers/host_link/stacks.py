@@ -57,7 +57,8 @@ def judge(stacks: Sequence[Sequence[Place]]) -> tuple[str, Waits]:
     for stack in stacks:
         place, waits = _judge_one(stack)
         if waits != "perhaps":
-            break  # a thread of autograd counts if all that is known is that the training thread waits for it
+            # A thread of autograd counts if all that is known is that the training thread waits for it.
+            break
     return place, waits
 
 

@@ -159,7 +159,8 @@ def count_parameters(recipe: Recipe, config: RunConfig) -> dict[str, int]:
     """Count all and the trained parameters (`core.recipes.parameter_formula`); empty where no model can be built."""
     try:
         build = load_function(recipe, "build_model")
-        with torch.device("meta"):  # shapes without memory, so any size is counted on any machine
+        # Shapes without memory, so any size is counted on any machine.
+        with torch.device("meta"):
             model = build(Request(config))
     except Exception:  # whatever the recipe's code raises: only its run has to say what is wrong
         return {}
@@ -187,7 +188,8 @@ def model_figures(task: Task) -> dict[str, Any]:
 
 def shard_figures(model: nn.Module) -> dict[str, int]:
     """Count the bytes of the largest part that FSDP gathers by itself, and of all such parts."""
-    from workers.strategies.fsdp import blocks  # late: what it imports must not count as the recipe's
+    # Late: what it imports must not count as the recipe's.
+    from workers.strategies.fsdp import blocks
 
     sizes = [sum(p.nbytes for p in block.parameters()) for block in blocks(model)]
     return {"block_bytes": max(sizes, default=0), "blocks_bytes": sum(sizes)}

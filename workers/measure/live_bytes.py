@@ -32,7 +32,8 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        for tensor in tree_leaves(args):  # an operation may return its own argument, which is not new memory
+        # An operation may return its own argument, which is not new memory.
+        for tensor in tree_leaves(args):
             if isinstance(tensor, torch.Tensor):
                 self._follow(tensor, new=False)
         result = func(*args, **(kwargs or {}))
@@ -64,7 +65,8 @@ def lines_through(sizes: tuple[int, int], timelines: Sequence[Sequence[int]]) ->
     samples the end of the backward pass with all gradients, of many its beginning with all activations.
     """
     few, more = timelines
-    if len(few) != len(more):  # passes that depend on the data: only their peaks can be compared
+    # Passes that depend on the data: only their peaks can be compared.
+    if len(few) != len(more):
         few, more = [max(few, default=0)], [max(more, default=0)]
     lines = {_line(sizes, *moments) for moments in zip(few, more, strict=True)}
     chosen = {max(lines, key=lambda line: line[0] + line[1] * samples) for samples in _TRIED} if lines else set()

@@ -102,7 +102,8 @@ class StepTimes:
         mine = [turns for turns in kinds if turns is together or is_first]
         self._step(self._few)  # makes the optimizer's state
         plan = self._plan(kinds, mine, began)
-        if plan.samples > self._few:  # the first steps of that size take memory from the system: up to half as long
+        # The first steps of that size take memory from the system: up to half as long.
+        if plan.samples > self._few:
             for turns in kinds:
                 self._highest(0.0)
                 if turns in mine:
@@ -121,7 +122,8 @@ class StepTimes:
     def _values(self, turns: _Turns, samples: int) -> dict[str, Any]:
         counted, micro = turns.counted, self._batch.micro
         pass_s = median(step.pass_s for step in counted)
-        if self._few < samples < micro:  # passes have a part that does not grow with the samples
+        # Passes have a part that does not grow with the samples.
+        if self._few < samples < micro:
             pass_s += (micro - samples) * max(0.0, pass_s - turns.few_s) / (samples - self._few)
         elif samples < micro:
             pass_s *= micro / samples
@@ -160,10 +162,12 @@ class StepTimes:
         samples = max(few, min(micro, int(micro * (left_s / least - prepares_s) / sum(whole_s))))
         double = min(micro, 2 * few)
         if samples < double and least * (prepares_s + sum(whole_s) * double / micro) <= _PATIENCE * left_s:
-            samples = double  # of two sizes, what does not grow with the samples is known
+            # Of two sizes, what does not grow with the samples is known.
+            samples = double
         steps = [_Steps.of(seconds * samples / micro) for seconds in whole_s]
         round_s = prepares_s + sum(one.took_s for one in steps)
-        if LEAST_TURNS * round_s > _PATIENCE * left_s:  # long steps, of which threads that settle are a small part
+        # Long steps, of which threads that settle are a small part.
+        if LEAST_TURNS * round_s > _PATIENCE * left_s:
             steps = [replace(one, unsettled=0) for one in steps]
             round_s = prepares_s + sum(one.took_s for one in steps)
         return _Plan(samples, steps, max(LEAST_TURNS, min(MOST_TURNS, int(left_s / round_s))))

@@ -150,7 +150,8 @@ def take_turns(own: Steps, found: Steps, seconds: float) -> tuple[list[float], l
     What slows the machine down for longer than a step slows both. Which of the two begins a pair changes from pair to
     pair, so that no drift decides.
     """
-    own.step(), found.step()  # with caches and memory of the other one; not counted
+    # With caches and memory of the other one; not counted.
+    own.step(), found.step()
     times = (own.step(), found.step())
     pair_s = own.mean(times[0][0] + times[1][0])
     pairs = min(MOST_PAIRS, max(LEAST_PAIRS, round(seconds / max(1e-6, pair_s))))

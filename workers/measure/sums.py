@@ -36,7 +36,8 @@ def time_transports(place: RankPlace, model_bytes: int, seconds: float) -> list[
         for wanted in WANTED:
             way = choose_all_reduce(group, place, wanted)
             if ways.setdefault(way.name, way) is not way:
-                way.close()  # shared memory that cannot be used: gloo is among them already
+                # Shared memory that cannot be used: gloo is among them already.
+                way.close()
         reduces = {name: way.reduce for name, way in ways.items()}
         times = time_sums(reduces, group, place.device, sorted({*SIZES, model_bytes}), seconds)
     finally:

@@ -75,7 +75,8 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
         found.update(outcome="measured", **_measured(session, task, trial, barrier))
 
     try:
-        seeding.seed_everything(trial.config.seed)  # alike on every rank, so that all build the same model
+        # Alike on every rank, so that all build the same model.
+        seeding.seed_everything(trial.config.seed)
         main(MeasuredRun(session, measured, trial.place.rank))
     except Exception as error:
         traceback.print_exc()
@@ -83,7 +84,8 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
     finally:
         _close(strategy)
         if trial.config.torch_compile:
-            torch.compiler.reset()  # kernels belong to this trial's model, and only a few are made of each function
+            # Kernels belong to this trial's model, and only a few are made of each function.
+            torch.compiler.reset()
         gc.collect()
         if trial.place.device.type == "cuda":
             torch.cuda.empty_cache()

@@ -31,7 +31,8 @@ def answer(work: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, defects
         traceback.print_exc()
         sys.stderr.flush()
         values = error_values(explain_as_error(error, "this machine"))
-    sys.stdout.write(f"\n{json.dumps(values)}\n")  # what a recipe printed before may have no end of line
+    # What a recipe printed before may have no end of line.
+    sys.stdout.write(f"\n{json.dumps(values)}\n")
 
 
 def error_values(error: RankdeckError) -> dict[str, Any]:

@@ -90,14 +90,16 @@ class Measuring:
         from workers.measure.figures import count_parameters, measure_figures
         from workers.measure.process import rss_bytes
 
-        baselines(["single"], self._own)  # what a bare rank loads must not count as the recipe's
+        # What a bare rank loads must not count as the recipe's.
+        baselines(["single"], self._own)
         config, place = self._config(asked), rank_place(self._context)
         main = self.main_of(asked["recipe"])
 
         def say(found: dict[str, Any], name: str = FIGURES) -> None:
             write_atomic(self._own / name, json.dumps(found), durable=False)
 
-        at_first = rss_bytes()  # before the count: what that imports is the recipe's, too
+        # Before the count: what that imports is the recipe's, too.
+        at_first = rss_bytes()
         say(count_parameters(get_recipe(asked["recipe"]), config), COUNT)
         return measure_figures(config, main, _batch(asked, 1), self._own, place.device, say, at_first)
 
@@ -143,13 +145,15 @@ class Measuring:
 
 def main(kind: str) -> None:
     """Answer requests of a kind; the parent ends this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the parent, which ends the ranks
+    # Ctrl+C is for the parent, which ends the ranks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     context = RankContext.from_env(os.environ)
     folder, own = context.run_dir, context.run_dir / f"rank{context.rank}"
     own.mkdir(exist_ok=True)
     set_up_torch()
     measuring = Measuring(context, own)
-    if kind == "trial":  # what a recipe imports must not count as a trial's time
+    # What a recipe imports must not count as a trial's time.
+    if kind == "trial":
         from workers.measure import trial  # noqa: F401  # likewise
 
         measuring.main_of(str(context.recipe_dir))

@@ -39,7 +39,8 @@ _USAGE: Final = 2
 
 def main() -> int:
     """Run one rank; return 0, or 1 when it failed, or 2 when the person's input is at fault."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the host, which then stops the ranks in order
+    # Ctrl+C is for the host, which then stops the ranks in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         context = RankContext.from_env(os.environ)
         tie_to_host(context.host_pid)
@@ -66,12 +67,14 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
     config = load_config(context.config_file)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
-    gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
+    # What is imported stays; looking through it again and again is a sixth of the start.
+    gc.disable()
     session = _make_session(context, connection, reporter, config)
     from workers.optim import seeding
     from workers.recipe_api import Run
 
-    seeding.seed_everything(config.seed)  # alike on every rank, so that all build the same model
+    # Alike on every rank, so that all build the same model.
+    seeding.seed_everything(config.seed)
     recipe_main: Callable[[Run], None] = load_function(recipe, "main")
     gc.freeze()
     gc.enable()

@@ -19,9 +19,11 @@ def set_up_torch() -> None:
     """Import what every rank needs of PyTorch and set its threads; use no GPU yet."""
     import torch
 
-    torch.optim.SGD([torch.zeros(1)])  # the first optimizer imports torch's compiler: most of a second, better now
+    # The first optimizer imports torch's compiler: most of a second, better now.
+    torch.optim.SGD([torch.zeros(1)])
     threads = os.environ.get("OMP_NUM_THREADS")
-    if threads and threads.isdecimal():  # "4,2" is for nested regions, which torch does not have
+    # "4,2" is for nested regions, which torch does not have.
+    if threads and threads.isdecimal():
         torch.set_num_threads(int(threads))
 
 

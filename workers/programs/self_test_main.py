@@ -112,4 +112,5 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # as `workers.programs.rank_main` does: taking torch apart lasts a second
+    # As `workers.programs.rank_main` does: taking torch apart lasts a second.
+    os._exit(code)

@@ -106,7 +106,8 @@ class Script(subprocess.Popen[bytes]):
             # The launcher asks for the death signal and becomes the program. In our session: so the run host, which
             # owns that, also owns whatever the program starts and leaves behind.
             command = [*LAUNCHER, "exec", str(os.getpid()), *command]
-        group = None if sys.platform == "win32" else 0  # its own: a program that signals its group means itself
+        # Its own: a program that signals its group means itself.
+        group = None if sys.platform == "win32" else 0
         super().__init__(command, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)
 
     def interrupt(self, terminate: bool = False) -> None:
@@ -125,7 +126,8 @@ class Script(subprocess.Popen[bytes]):
             elif terminate:
                 self.send_signal(signal.SIGTERM)
             else:
-                os.killpg(self.pid, signal.SIGINT)  # not reaped yet, so the number is still its group's
+                # Not reaped yet, so the number is still its group's.
+                os.killpg(self.pid, signal.SIGINT)
 
     def end(self) -> None:
         """End it and its children, without asking. The run host ends any that escape, with the attempt."""

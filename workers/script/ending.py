@@ -78,7 +78,8 @@ def describe_failure(returncode: int, log: str, script: UserScript, *, on_cpu: b
     """The last message of a rank whose program failed; `log` is the end of its output."""
     until_abort = log.rpartition(_ABORTED)[0]
     if _raised_last(until_abort):
-        returncode, log = 1, until_abort  # it aborted on its way out; the exception is what counts
+        # It aborted on its way out; the exception is what counts.
+        returncode, log = 1, until_abort
     chain = _last_chain(log)
     trace = chain[-1] if chain else ""
     error = _error_line(trace)

@@ -44,7 +44,8 @@ def script_environment(
     """
     env = {name: value for name, value in ours.items() if not name.startswith("RANKDECK_")}
     for name in ("PYTHONUTF8", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        env.pop(name, None)  # UTF-8 mode is ours: it would change how the program reads its files
+        # UTF-8 mode is ours: it would change how the program reads its files.
+        env.pop(name, None)
     paths = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path and not _is_ours(path)]
     env["PYTHONPATH"] = os.pathsep.join([*paths, str(SDK_FOLDER)])
     env.setdefault("PYTHONIOENCODING", "utf-8")

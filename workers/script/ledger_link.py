@@ -99,7 +99,8 @@ def finish_record(record: Record) -> None:
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)
             else:
-                with contextlib.suppress(OSError):  # a scanner holds it: the next start removes it
+                # A scanner holds it: the next start removes it.
+                with contextlib.suppress(OSError):
                     left.unlink(missing_ok=True)
 
 

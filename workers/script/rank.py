@@ -173,7 +173,8 @@ class _Wrapper:
         self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
         before = read_record(context.checkpoint, self._rank)
-        if before.checkpoint is None:  # most scripts save on rank 0 only, and every rank loads that
+        # Most scripts save on rank 0 only, and every rank loads that.
+        if before.checkpoint is None:
             before = replace(before, checkpoint=read_record(context.checkpoint, 0).checkpoint)
         else:
             finish_record(before)
@@ -278,7 +279,8 @@ class _Wrapper:
             if self._store is not None:
                 self._store.check()
         except RankdeckError:
-            script.end()  # it would wait for the store for half an hour
+            # It would wait for the store for half an hour.
+            script.end()
             raise
 
     # what the program says

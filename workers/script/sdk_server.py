@@ -125,7 +125,8 @@ class SdkServer:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            return peer.welcome  # a line that was garbled on its way must not lose all others
+            # A line that was garbled on its way must not lose all others.
+            return peer.welcome
         if not isinstance(message, dict):
             return peer.welcome
         if not peer.welcome:

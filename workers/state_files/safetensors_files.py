@@ -76,7 +76,8 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
             "data_offsets": [begin, end],
         }
     head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
-    head += b" " * (-len(head) % 8)  # the format pads with spaces, so that the data begin at a multiple of 8
+    # The format pads with spaces, so that the data begin at a multiple of 8.
+    head += b" " * (-len(head) % 8)
     digest = hashlib.sha256()
     with path.open("wb") as file:
         beginning: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]

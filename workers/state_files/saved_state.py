@@ -149,7 +149,8 @@ class _Files:
             if name not in file.names:
                 continue
             described = file.values.get("pieces", {}).get(name)
-            if described is None:  # whole: DDP's, or a parameter whose state ZeroRedundancyOptimizer keeps on one rank
+            # Whole: DDP's, or a parameter whose state ZeroRedundancyOptimizer keeps on one rank.
+            if described is None:
                 return file.tensor(name)
             slices.append(TensorSlice(file.tensor(name), described[0], tuple(described[1])))
         return join(name, slices)

@@ -139,7 +139,8 @@ class DdpReplica(Replica):
     def _process_group_wait_s(self) -> float | None:
         """By DDP's own clock. On GPUs it reads events of a step that is over by now: its norm was read."""
         sampled: Any = self._wrapped
-        sampled.logger.set_runtime_stats_and_log()  # DDP itself does so at the next forward pass only
+        # DDP itself does so at the next forward pass only.
+        sampled.logger.set_runtime_stats_and_log()
         times: dict[str, int] = sampled._get_ddp_logging_data()
         spent, overlap = times.get("backward_comm_time"), times.get("backward_compute_comm_overlap_time")
         if spent is None or overlap is None:

@@ -112,5 +112,6 @@ def _completed(work: dist.Work) -> bool:
     except RuntimeError:
         if not work.is_completed():
             return False  # only the moment is over
-        work.wait()  # it was done just after the moment was over, or it failed, which this says again
+        # It was done just after the moment was over, or it failed, which this says again.
+        work.wait()
     return True

@@ -138,7 +138,8 @@ class Replica:
         """Skip this step's gradient. The loss scale stays: it is not what went wrong."""
         scaler = self._precision.scaler
         if scaler.is_enabled():
-            scaler.update(scaler.get_scale())  # makes it forget that this step's gradient is unscaled already
+            # Makes it forget that this step's gradient is unscaled already.
+            scaler.update(scaler.get_scale())
 
     def clip_grad_norm(self, limit: float) -> Tensor:
         """Shorten the gradient to `limit` (0 only measures); its norm before."""
@@ -210,5 +211,6 @@ def described_groups(optimizer: Optimizer, sizes: Sequence[int]) -> list[dict[st
 
 
 def optimizer_state(optimizer: Optimizer) -> Mapping[Any, Any]:
-    local = getattr(optimizer, "optim", optimizer)  # ZeroRedundancyOptimizer keeps its shard in `.optim`
+    # ZeroRedundancyOptimizer keeps its shard in `.optim`.
+    local = getattr(optimizer, "optim", optimizer)
     return dict(local.state)

@@ -31,7 +31,8 @@ _FIRST_AFTER: Final = 16
 _EVERY: Final = 64
 _KEPT: Final = 64
 _LEAST_MEASURED: Final = 8
-_UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
+# A process's first steps take longer than the others.
+_UNLIKE_STEPS: Final = 2
 _PASSES: Final = 5
 _PASSES_S: Final = 1.5
 
@@ -230,7 +231,8 @@ class BatchShares:
         self._measured_from = step + 1 + _UNLIKE_STEPS
         sharing = None
         if not self._balance.restore(counters.get("shares")):
-            self._strategy.total([0.0])  # all at once, as in training: devices may share what they run on
+            # All at once, as in training: devices may share what they run on.
+            self._strategy.total([0.0])
             micro = self._batches.micro_batch
             sharing = self._balance.start(measure_speed(one_pass, micro, self._strategy.place.device))
         self._take_up(sharing, step)

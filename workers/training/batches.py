@@ -240,7 +240,8 @@ class GroupBatches:
         """Claim the next chunk if none is at hand; return the seconds waited for the host."""
         if self._exhausted or self._chunk is not None:
             return 0.0
-        began = time.perf_counter()  # the monotonic clock of Python 3.12 and older has ticks of 16 ms on Windows
+        # The monotonic clock of Python 3.12 and older has ticks of 16 ms on Windows.
+        began = time.perf_counter()
         grant = self.claim(self._claims)
         self._claims += 1
         if grant.exhausted:

@@ -64,7 +64,8 @@ class Boundary:
         # All ranks have to act at the same step. In DDP the vote travels beside the next step and is read at the next
         # boundary: a stop comes one step later, and no step waits for it.
         wish = self._strategy.agree(self._wish())
-        if self._setup.task.whole_chunks:  # the answer now, not at the next boundary: that is a whole chunk away
+        # The answer now, not at the next boundary: that is a whole chunk away.
+        if self._setup.task.whole_chunks:
             wish = max(wish, self._strategy.settle())
         if self._setup.shares is not None:
             self._setup.shares.boundary(step)

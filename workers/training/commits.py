@@ -84,7 +84,8 @@ class Commits:
         number = answer.checkpoint
         if number < 0:
             return number
-        self._inbox.commit_asked = False  # a request that came meanwhile gets this checkpoint, not one more
+        # A request that came meanwhile gets this checkpoint, not one more.
+        self._inbox.commit_asked = False
         self.wait_written()
         self.last, self.newest = request, number
         self.considered = request.step

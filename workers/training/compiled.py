@@ -32,7 +32,8 @@ class SwitchedForward:
         self._is_compiled = self._is_ready = False
 
     def use(self, *, compiled: bool) -> None:
-        if compiled and not self._is_ready:  # now: it imports the compiler, which takes seconds and memory
+        # Now: it imports the compiler, which takes seconds and memory.
+        if compiled and not self._is_ready:
             for part in self._parts:
                 part.forward = self._switched(part.forward)
             self._is_ready = True

@@ -101,7 +101,8 @@ class NonFiniteGuard:
         Raises `NonFiniteError` where no further batch may be skipped or the weights are not finite either.
         """
         if math.isfinite(grad_norm.item()):
-            if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
+            # The model hides the NaN that was to tell the other ranks.
+            if self._memory.is_short_here:
                 raise self._memory.refusal()
             return True
         short, suspects, ranks, weights_are_finite = self._exchange(

@@ -43,7 +43,8 @@ def taken_up(counters: Mapping[str, Any], start: RankStart | None, rank: int) ->
     if start.copy != str(rank):
         values["chunks_alone"] = 0
     if not start.copy.isdecimal():
-        values["val_loss"] = None  # of one copy among several, or of no copy at all
+        # Of one copy among several, or of no copy at all.
+        values["val_loss"] = None
     return values
 
 

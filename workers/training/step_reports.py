@@ -86,7 +86,8 @@ class StepReports:
         """Report a step; raise `OverflowingError` where every gradient has overflowed for too long."""
         batch, time_s = step.batch, step.time_s
         if self._device.type == "cuda" and step.number == self._session.first_step:
-            torch.cuda.synchronize(self._device)  # else the first steps' times are those of queueing only
+            # Else the first steps' times are those of queueing only.
+            torch.cuda.synchronize(self._device)
         self._session.reporter.log(
             step.number,
             **step.metrics,

@@ -137,7 +137,8 @@ class Validation:
         if self._newest is None or self._newest[0] != step:
             self._measure(evaluation, step)
         self._sampling.take(step, final=final)
-        self._session.phase("training")  # the host's hang watch is patient with "evaluating"
+        # The host's hang watch is patient with "evaluating".
+        self._session.phase("training")
 
     def loss_at(self, step: int) -> float | None:
         """The validation loss of this very step, if it was measured and is finite."""

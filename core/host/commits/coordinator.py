@@ -110,7 +110,8 @@ class CommitCoordinator:
     def begin(
         self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False, diverged: bool = False
     ) -> None:
-        if self._abandoned:  # it lives on until its process is ended, and would leave an unfinished folder
+        # It lives on until its process is ended, and would leave an unfinished folder.
+        if self._abandoned:
             self._effects.answer(rank, BUSY, "")
             return
         if diverged and not self._synchronised and self._begin_diverged(rank, step, round_, join):
@@ -151,7 +152,8 @@ class CommitCoordinator:
         self._carried[rank] = part
         current = self._open
         if current is not None and current.phase != "writing" and rank not in current.staged:
-            current.staged[rank] = part  # begun after it was gone, and before that was known
+            # Begun after it was gone, and before that was known.
+            current.staged[rank] = part
             self._write_if_whole(current)
 
     def abandon(self, cause: str) -> None:

@@ -43,7 +43,8 @@ class LedgerKeeper:
         try:
             return read_state_file(self.path).checkpoint
         except StateFileError as error:
-            log.warning("%s", error)  # a resume refuses such a file before it starts a host
+            # A resume refuses such a file before it starts a host.
+            log.warning("%s", error)
             return None
 
     def prepare(self, data: DataReady, checkpoint: Checkpoint | None, world: int, groups: int) -> None:
@@ -61,7 +62,8 @@ class LedgerKeeper:
         else:
             cut = (data.samples, block_size, chunk_size, config.seed)
             ledger = Ledger.new(self._dataset, *cut, world, groups, epochs, self._run_id)
-            if file is not None and file.form != "rankdeck":  # the run was made from it, but not its weights
+            # The run was made from it, but not its weights.
+            if file is not None and file.form != "rankdeck":
                 ledger.import_aios(file)
         self.ledger = ledger
         self._dirty = True
@@ -90,7 +92,8 @@ class LedgerKeeper:
         self._dirty = False
         began = time.monotonic()
         document = self.ledger.as_dict()
-        took_s = time.monotonic() - began  # on the loop's thread: a ledger of very many chunks is written less often
+        # On the loop's thread: a ledger of very many chunks is written less often.
+        took_s = time.monotonic() - began
         self._next_write = began + max(WRITE_EVERY_S, 100.0 * took_s)
         return document
 

@@ -161,7 +161,8 @@ class CommitRunner:
             return
         now = time.monotonic()
         self.retry_at, self.trouble = now + RETRY_S, cause
-        same = _NUMBERS.sub("", cause)  # an alert about the same trouble with other numbers would say nothing new
+        # An alert about the same trouble with other numbers would say nothing new.
+        same = _NUMBERS.sub("", cause)
         if self._alerted[0] != same or now - self._alerted[1] > SAME_ALERT_S:
             self._alerted = (same, now)
             self._services.stream.emit(

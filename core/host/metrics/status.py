@@ -88,7 +88,8 @@ class StatusPublisher:
         client.send(RunStatus(self._published.as_dict()))
         if self._sent_bytes:
             client.send(Appended(self._sent_bytes))
-        self._tell_now()  # while there were no clients, nothing was told
+        # While there were no clients, nothing was told.
+        self._tell_now()
 
     async def run(self) -> None:
         """Tick while there is something to publish, until it is cancelled; call `flush` afterwards.
@@ -109,7 +110,8 @@ class StatusPublisher:
         await self._tick()
 
     async def _tick(self) -> None:
-        if self._is_time_to_tell or self._urgent:  # not with progress, which has a pace of its own
+        # Not with progress, which has a pace of its own.
+        if self._is_time_to_tell or self._urgent:
             self._is_time_to_tell = False
             self._send_size()
         now = time.monotonic()
@@ -120,7 +122,8 @@ class StatusPublisher:
         self._next_sent = now + QUIET_S
         self.state = self.state.replace(updated=time.time())
         state = self.state
-        if write:  # first: who hears that a run has stopped, and resumes it at once, reads there that it has
+        # First: who hears that a run has stopped, and resumes it at once, reads there that it has.
+        if write:
             self._next_written = now + QUIET_DISK_S
             await self._write(state)
         self._published = state
@@ -129,7 +132,8 @@ class StatusPublisher:
     def _send_size(self) -> None:
         if self._telling is not None:
             self._telling.cancel()
-        self._telling = None  # first: `appended` takes it that what it says meanwhile is still told here
+        # First: `appended` takes it that what it says meanwhile is still told here.
+        self._telling = None
         if self._size_bytes != self._sent_bytes:
             self._sent_bytes = self._size_bytes
             self._next_told = time.monotonic() + TELL_S

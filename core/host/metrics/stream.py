@@ -40,7 +40,8 @@ class MetricsStream:
         if not self.is_behind and self._sink.pending_bytes > HIGH_WATER_BYTES:
             self.is_behind = True
             self._listener.pause_ranks()
-            self._resume_if_written()  # all that may have been written before its thread could see the pause
+            # All that may have been written before its thread could see the pause.
+            self._resume_if_written()
 
     def emit(self, event: str, **fields: Any) -> None:
         value = {"ts": time.time(), "event": event, "rank": -1, "attempt": self._attempt(), **fields}
@@ -63,7 +64,8 @@ class MetricsStream:
             return 0
         sink, self._sink = self._sink, None
         lost = await self._loop.run_in_executor(None, sink.close, timeout_s)
-        await asyncio.sleep(0)  # its last word on the file's size has been called into the loop
+        # Its last word on the file's size has been called into the loop.
+        await asyncio.sleep(0)
         return lost
 
     def _written_on_thread(self, size_bytes: int) -> None:

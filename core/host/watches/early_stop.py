@@ -226,7 +226,8 @@ class StopWatch(Watch):
             return ()
         merged = self._progress.merged
         if merged is not None and self.rules.metric == "val_loss" and merged < (best.value or 0.0):
-            return ()  # what the ranks learned after their last evaluations is better still
+            # What the ranks learned after their last evaluations is better still.
+            return ()
         return found[0].weights(found[1].rank)
 
     def _decide(self, reason: StopReason | None) -> None:

@@ -58,7 +58,8 @@ class OwnCopies(Watch):
         self._looks_left = 0 if connected else self._looks_left - 1
         if connected or self._looks_left:
             return
-        self._ranks.are_copies = True  # one that hangs holds up no other, and is told by itself
+        # One that hangs holds up no other, and is told by itself.
+        self._ranks.are_copies = True
         self._emit(
             "alert",
             kind="own_copies",

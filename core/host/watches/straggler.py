@@ -213,7 +213,8 @@ class StragglerWatch(Watch):
             if len(reported) == len(self._ranks.all):
                 self._steps.append([reported[one.number] for one in self._ranks])
                 while self._open and (first := next(iter(self._open))) <= step:
-                    del self._open[first]  # ranks report in order, so nothing more comes of earlier steps
+                    # Ranks report in order, so nothing more comes of earlier steps.
+                    del self._open[first]
         if len(self._open) > _MOST_OPEN:
             self._open.clear()
 

@@ -70,7 +70,8 @@ class HostReader:
         """Set the processes that train on slots: device uuid → pid."""
         trees = ProcessTrees(processes)
         numbers = sorted(int(uuid[4:]) for uuid in trees.keys if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
-        slots = cpu_slots(numbers[-1] + 1) if numbers else []  # now, not at every sample: it asks for the model's name
+        # Now, not at every sample: it asks for the model's name.
+        slots = cpu_slots(numbers[-1] + 1) if numbers else []
         with self._lock:
             self._trees, self._watched = trees, [slots[number] for number in numbers]
 
@@ -115,7 +116,8 @@ class HostReader:
         # Not psutil.cpu_percent(): that keeps one "before" for the whole process, and other code may call it.
         with self._lock:
             (busy, total), (busy_before, total_before) = _busy_and_total(), self._busy_before
-            if total - total_before >= 0.05:  # less is a clock tick or two and says nothing: the last figure stands
+            # Less is a clock tick or two and says nothing: the last figure stands.
+            if total - total_before >= 0.05:
                 share = (busy - busy_before) / (total - total_before)
                 self._busy_before = busy, total
                 self._percent = 100.0 * max(0.0, min(1.0, share))

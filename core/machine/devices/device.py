@@ -111,7 +111,8 @@ class DeviceSample:
         values = dataclasses.asdict(self)
         del values["is_unusable"]  # `error` says it
         del values["is_whole_machine"]  # such figures stand in the line of the host
-        del values["processes"], values["drives_screen"]  # other people's programs do not belong in a run's folder
+        # Other people's programs do not belong in a run's folder.
+        del values["processes"], values["drives_screen"]
         values["throttle_reasons"] = list(self.throttle_reasons)
         return {name: value for name, value in values.items() if value is not None}
 

@@ -39,7 +39,8 @@ class _Gpu:
     def sample(self, ticket: int, deadline: float) -> DeviceSample:
         thread, uuid = self.thread, self.device.uuid
         hang_s = max(self._hang_s, min(2 * thread.took_s, PATIENCE * self._hang_s))
-        hangs = thread.silent_for_s >= hang_s  # then there is no point in waiting for it again
+        # Then there is no point in waiting for it again.
+        hangs = thread.silent_for_s >= hang_s
         fresh = thread.wait(ticket, time.monotonic() if hangs else deadline)
         if thread.failure is not None:
             return DeviceSample(uuid, time.time(), error=f"cannot be read: {thread.failure}")
@@ -186,5 +187,6 @@ class DeviceMonitor:
             before.get(device.uuid) or _Gpu(device, maker, self._hang_s, self._with_processes) for device, maker in now
         ]
         for gpu, (device, _) in zip(self._gpus, now, strict=True):
-            gpu.device = device  # it is counted otherwise once a driver before its own has answered
+            # It is counted otherwise once a driver before its own has answered.
+            gpu.device = device
         self._answers = max(answers, self._answers)

@@ -54,7 +54,8 @@ _SHORT_OF_GPU: Final = {
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
     """The reasons for a lowered clock, worst first."""
-    if bits & _TELLING:  # the slowdown's own cause is known: one sentence will do
+    # The slowdown's own cause is known: one sentence will do.
+    if bits & _TELLING:
         bits &= ~_SLOWDOWN
     return tuple(text for bit, text in _REASONS if bits & bit)
 

@@ -17,7 +17,8 @@ assert sys.platform == "win32"  # tells mypy what the rest is for
 
 _LARGE: Final = 0x400
 _MORE_DATA: Final = 0x800007D2
-_VALID: Final = (0, 1)  # PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA
+# PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA.
+_VALID: Final = (0, 1)
 
 
 class _Item(ctypes.Structure):

@@ -111,7 +111,8 @@ def _chosen(
     for entry in entries:
         gpu = find_mig(entry) if find_mig is not None and entry.startswith("MIG-") else _named(entry, gpus)
         if gpu is None:
-            if entry == "-1":  # the usual way to say "none"; CUDA takes any negative number so
+            # The usual way to say "none"; CUDA takes any negative number so.
+            if entry == "-1":
                 return chosen, ()
             return chosen, (f"{setting} names {entry or 'an empty place'}, and there is no such GPU here. {ignores}",)
         if gpu in chosen and find_mig is not None:

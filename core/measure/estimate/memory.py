@@ -148,7 +148,8 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     )
     if not layout.on_cpu or rank != 0:
         return made
-    first = baselines.of(layout.engine) + figures.prepared_bytes  # the data is made before the model, by rank 0
+    # The data is made before the model, by rank 0.
+    first = baselines.of(layout.engine) + figures.prepared_bytes
     return dataclasses.replace(made, framework=framework + max(0, first - made.total))
 
 

@@ -134,7 +134,8 @@ def find_baselines(run: ResolvedRun, *, cancelled: Callable[[], bool] = lambda: 
         failure = answers.failure or f"did not finish within {LIMIT_S:g} s"
         raise EstimateError(f"The process to measure {failure}.", _DOCTOR) from None
     extra = {engine: max(0, peaks[engine].get("commit_bytes", 0) - size) for engine, size in sizes.items()}
-    if len(sizes) == len(engines):  # a DeepSpeed that cannot be used is left out; it may be repaired tomorrow
+    # A DeepSpeed that cannot be used is left out; it may be repaired tomorrow.
+    if len(sizes) == len(engines):
         keep(baselines_name(run.platform), {"rss_bytes": sizes, "extra_commit_bytes": extra})
     return Baselines(sizes, extra)
 

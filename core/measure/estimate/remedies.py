@@ -58,7 +58,8 @@ def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free
     # Of parameters alone, more than that they may fit is not known.
     wanted: Verdict = "unknown" if figures.is_least else "fits"
     others = (*_other_modes(run, estimate, wanted), *_fewer(run, estimate, wanted))
-    if figures.is_least:  # smaller passes do not help where not even the parameters fit
+    # Smaller passes do not help where not even the parameters fit.
+    if figures.is_least:
         return others
     return (*_smaller(run, estimate), *_untried(run), *others)
 

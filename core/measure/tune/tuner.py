@@ -182,7 +182,8 @@ class _Tuner:
             if self._ranks is None:
                 self._ranks = MeasuringRanks.of_run(self.run, "trial", self.cancelled)
             made = self._ranks.make_trial(run, seconds, limit_s, own)
-            if not self.results:  # the time begins once the processes are there
+            # The time begins once the processes are there.
+            if not self.results:
                 self.deadline += self._ranks.start_s
             return made
         except CancelledError:

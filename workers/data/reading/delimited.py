@@ -350,7 +350,8 @@ class _Records:
             return False
         if len(cells) != width or any(_cell_type(cells[number]) != kind for number, kind in typed.items()):
             return False
-        number = _integer(cells[0])  # where rows are numbered, those in a cell have later numbers
+        # Where rows are numbered, those in a cell have later numbers.
+        number = _integer(cells[0])
         return self._last_number is None or self._records < 2 or (number is not None and number > self._last_number)
 
 

@@ -29,7 +29,8 @@ def open_packed(path: Path, packing: Packing) -> Iterator[tuple[IO[bytes], Calla
 def is_damage(error: Exception) -> bool:
     """Whether a packed file could not be read because its bytes are damaged or its end is missing."""
     if isinstance(error, OSError):
-        return error.errno is None  # gzip's and pyarrow's own; those of the system have a number
+        # Gzip's and pyarrow's own; those of the system have a number.
+        return error.errno is None
     zstd = sys.modules.get("compression.zstd")
     return isinstance(error, (EOFError, zlib.error)) or (zstd is not None and isinstance(error, zstd.ZstdError))
 

@@ -53,5 +53,6 @@ def train_bpe(texts: Iterable[str], vocab_size: int, path: Path, special_tokens:
     )
     bpe.train_from_iterator(texts, trainer=trainer)
     del trainer
-    give_back_spare_memory()  # a hundred times the text, which threads that encode it next would not find
+    # A hundred times the text, which threads that encode it next would not find.
+    give_back_spare_memory()
     path.write_text(bpe.to_str(), encoding="utf-8", newline="\n")

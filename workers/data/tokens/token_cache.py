@@ -35,7 +35,8 @@ _REMOVED: Final = ".removed"
 
 def mark_used(index: Path) -> None:
     """Make the index as young as the tokens' last use."""
-    with contextlib.suppress(OSError):  # a cache that is read only is never cleared either
+    # A cache that is read only is never cleared either.
+    with contextlib.suppress(OSError):
         os.utime(index)
 
 

@@ -40,7 +40,8 @@ def write_tokens(corpus: Corpus, encoder: Encoder, folder: Path, progress: Progr
     tokens = documents = 0
     try:
         for name in (TOKENS, ENDS):
-            remove_file(folder / name)  # not emptied: a run may have the old one in memory
+            # Not emptied: a run may have the old one in memory.
+            remove_file(folder / name)
         with open_binary(folder / TOKENS, "wb") as token_file, open_binary(folder / ENDS, "wb") as end_file:
             for batch in _batches(pieces, encoder.batch_bytes):
                 ids, ends = _encode(batch, encoder)

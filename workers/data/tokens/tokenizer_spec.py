@@ -102,10 +102,12 @@ class _Tokenizers:
             ) from None
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # said, it does not warn of a fork
         self._tokenizer: Any = Tokenizer.from_str(read_utf8(Path(spec.path)))
-        self._tokenizer.no_truncation()  # a model's own file may say to cut; nothing of the text is to be lost
+        # A model's own file may say to cut; nothing of the text is to be lost.
+        self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         ids = self._tokenizer.get_vocab().values()
-        self.vocab_size: int = max(ids, default=-1) + 1  # numbers may be left out, and the highest must still fit
+        # Numbers may be left out, and the highest must still fit.
+        self.vocab_size: int = max(ids, default=-1) + 1
         self._may_cut = _is_byte_level(json.loads(self._tokenizer.to_str()))
         self.batch_bytes = _BATCH_BYTES * (1 if self._may_cut else _threads())
         if spec.separator_id is None:

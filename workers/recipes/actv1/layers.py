@@ -43,7 +43,8 @@ class Layer(nn.Module):
 
     def _attention(self, x: Tensor, turns: Tensor) -> Tensor:
         batch, time, width = x.shape
-        parts = self.qkv(x).split(width, dim=2)  # whose backward pass copies once, see minigpt's model
+        # Whose backward pass copies once, see minigpt's model.
+        parts = self.qkv(x).split(width, dim=2)
         q, k, v = (part.view(batch, time, self.n_head, -1).transpose(1, 2) for part in parts)
         y = attend(_turned(q, turns), _turned(k, turns), v)
         out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))

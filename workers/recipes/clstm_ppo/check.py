@@ -23,7 +23,8 @@ def check(request: Request) -> Checked:
     if is_trading(options):
         named = request.config.dataset_file
         if request.resumes or Path(named).is_dir():
-            return fitted  # its prices are in its folder; which files of a folder are read is known to the ranks
+            # Its prices are in its folder; which files of a folder are read is known to the ranks.
+            return fitted
         files, market = open_files(named, lambda: [Path(named)], options)
         notes += [
             f"{file.name}: {len(file.prices):,} prices in the column {file.column!r}, {file.bad_rows:,} of "

@@ -76,7 +76,8 @@ def fitted_sizes(chunk: int, block: int, unit: int, at_default: Collection[str])
     """
     if CHUNK in at_default:
         chunk = -(-chunk // unit) * unit
-        if BLOCK not in at_default:  # the block was chosen: the smallest such chunk that divides it
+        # The block was chosen: the smallest such chunk that divides it.
+        if BLOCK not in at_default:
             chunk = next((size for size in range(chunk, block + 1, unit) if block % size == 0), chunk)
     if BLOCK in at_default and chunk % unit == 0:
         block = -(-block // chunk) * chunk

@@ -98,7 +98,8 @@ def losses(likely: Tensor, values: Tensor, batch: dict[str, Any], continuous: bo
     value = 0.5 * error.mean()
     varied = entropy(likely, continuous).mean()
     with torch.no_grad():
-        kl = (ratio - 1 - moved).mean()  # never negative, and less scattered than the mean of -log ratio
+        # Never negative, and less scattered than the mean of -log ratio.
+        kl = (ratio - 1 - moved).mean()
         beyond = ((ratio - 1).abs() > o.clip).float().mean()
     return {
         "loss": policy + o.value_weight * value - o.entropy_weight * varied,

@@ -105,7 +105,8 @@ def build_model(request: Request) -> CascadedLstm | None:
     if is_trading(options) and named.is_dir():
         return None
     market = open_files(str(named), lambda: [named], options)[1] if is_trading(options) else None
-    with torch.device("cpu"):  # an environment may compute with tensors of its own
+    # An environment may compute with tensors of its own.
+    with torch.device("cpu"):
         world = open_world(options, market)
     return make_model(world, options)
 

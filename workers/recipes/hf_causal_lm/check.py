@@ -35,7 +35,8 @@ def check(request: Request) -> list[str] | Checked:
     config = request.config
     options = read_options(request, Options)
     shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
-    if request.resumes:  # what is needed of the model is in the run's folder, wherever the model itself is by now
+    # What is needed of the model is in the run's folder, wherever the model itself is by now.
+    if request.resumes:
         if options.training == "lora":
             check_packages(["peft"], "LoRA")
             _check_formats(options, shards)
@@ -77,7 +78,8 @@ def check_model(
     _check_length(found, seq_len)
     _check_tokenizer(found, named)
     if options.training == "lora" and not any("expert" in key for key in found.config):
-        check_targets(lora_targets(options), found.modules)  # experts get other names when they are put together
+        # Experts get other names when they are put together.
+        check_targets(lora_targets(options), found.modules)
     return _notes(options.training, lr)
 
 

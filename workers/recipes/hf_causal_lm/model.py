@@ -132,7 +132,8 @@ def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
     names = {name for name, module in model.named_modules() if getattr(module, "weight", None) is not None}
     check_targets(targets, names)
     named: Any = model
-    named.name_or_path = name  # what peft writes into the adapter's own configuration
+    # What peft writes into the adapter's own configuration.
+    named.name_or_path = name
     try:
         made: nn.Module = get_peft_model(named, config)
     except ValueError as error:

@@ -35,7 +35,8 @@ def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
         for name in TOKENIZER_FILES:
             if (path.parent / name).is_file():
                 shutil.copyfile(path.parent / name, folder / name)
-        shutil.copyfile(path, folder / TOKENIZER)  # it may have another name, beside one that has this
+        # It may have another name, beside one that has this.
+        shutil.copyfile(path, folder / TOKENIZER)
     elif model is not None:
         copy_tokenizer(model, folder)
     else:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 
 def main() -> int:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # a host started by hand need not have it on its path
+    # A host started by hand need not have it on its path.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     from workers.script.rank import main as rank_main
 
     return rank_main()

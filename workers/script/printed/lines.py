@@ -110,7 +110,8 @@ def _parsed(text: str) -> Mapping[str, Any] | None:
 
 def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
     if any(key in found for key in _SUMMARY_KEYS):
-        return  # the Trainer's last words: means over the whole run, no point of the curve
+        # The Trainer's last words: means over the whole run, no point of the curve.
+        return
     plain_values = {
         key: number
         for key, value in found.items()
@@ -205,7 +206,8 @@ def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | No
     read_pairs(rest, reading, names, evaluating, in_bar=reading.bar is not None)
     place = reading.counter
     if evaluating and place is not None and place.kind >= BATCH:
-        reading.counter = None  # a place within the evaluation is not a training step
+        # A place within the evaluation is not a training step.
+        reading.counter = None
         if place.number != place.total or _RUNNING_MEAN.search(rest):
             reading.evaluation.clear()
     if reading.evaluation and not any(names.begins_record(chart) for chart in reading.values):
@@ -231,7 +233,8 @@ def _take_bar(text: str, reading: Reading, names: Names) -> str:
     reading.bar = Bar(plain(re.sub(r"[\d.,]+", "", title)), number, total, training)
     if training:
         reading.count(Counter(BAR, number, total))
-    extra = ",".join(inside.split(",")[2:])  # behind times and rate: what `set_postfix` wrote
+    # Behind times and rate: what `set_postfix` wrote.
+    extra = ",".join(inside.split(",")[2:])
     behind = text[found.end() :]
     if training and extra:
         postfix = Reading()

@@ -109,7 +109,8 @@ class StepCounter:
         kind = STEP if counter.kind == ITERATION else counter.kind
         if kind > self.kind:
             return False
-        if kind < self.kind:  # a surer one than before: it starts a count of its own
+        # A surer one than before: it starts a count of its own.
+        if kind < self.kind:
             self.kind, self._base, self._last, self._stride = kind, 0, None, 1
         number, last = counter.number, self._last
         # A bar that is drawn again is where it was, whatever is printed beside it.
@@ -175,7 +176,8 @@ class PrintedMetrics:
         """Return the points that wait for more lines; called when the program has been quiet for a moment."""
         points = self._take(self._tables.finish())
         held, self._held = self._held, None
-        if held is not None:  # the bar that was drawn behind it has no end until it is drawn again
+        # The bar that was drawn behind it has no end until it is drawn again.
+        if held is not None:
             drawn = read_line(self._segments.unfinished, self._names)
             self._settle(held, None if drawn is None else drawn.bar)
         self._end_step()
@@ -238,7 +240,8 @@ class PrintedMetrics:
             self._end_step()
             point = Point(self._counter.step, reading.evaluation, evaluation=True, epoch=reading.epoch)
             if reading.bar is not None and not self._counter.step:
-                self._given[True] = point  # Lightning's sanity check, before the first step
+                # Lightning's sanity check, before the first step.
+                self._given[True] = point
             else:
                 self._give(point)
 
@@ -254,7 +257,8 @@ class PrintedMetrics:
         repeats = pending is None or not reading.values.keys().isdisjoint(pending.values)
         if not named and self._counter.kind == _COUNTED and repeats:
             if not any(self._names.begins_record(chart) for chart in reading.values):
-                return  # settings printed before training, or speed alone
+                # Settings printed before training, or speed alone.
+                return
             self._counter.count()
         step = self._counter.step
         # The same step beside a bar is the bar drawn again.
@@ -286,9 +290,11 @@ class PrintedMetrics:
         ours = self._bar
         if ours is not None and (bar.title, bar.total) != (ours.title, ours.total):
             finished = ours.total is not None and ours.number >= ours.total
-            if not self._bar_is_trained:  # nothing was learned beside that one: it counted something else
+            # Nothing was learned beside that one: it counted something else.
+            if not self._bar_is_trained:
                 self._counter.forget_bar()
             elif not (finished and bar.title == ours.title and ours.title and bar.total is not None):
-                return None  # an evaluation's, drawn between two steps, and not the next epoch's, of another length
+                # An evaluation's, drawn between two steps, and not the next epoch's, of another length.
+                return None
         self._bar = bar
         return counter

@@ -10,7 +10,8 @@ from pathlib import Path
 def main() -> int:
     """Opens the window, or runs a command; returns the exit code."""
     package = Path(__file__).resolve().parent
-    installed = package / "_internal"  # in a wheel; in a checkout they lie at its top
+    # In a wheel; in a checkout they lie at its top.
+    installed = package / "_internal"
     sys.path.insert(0, str(installed if installed.is_dir() else package.parents[2]))
     code: int = import_module("app.__main__").main()
     return code

@@ -85,7 +85,8 @@ def _batch_sizes(total: int, batch: int, ranks: int) -> List[int]:
     rest = total % batch
     if rest:
         if rest < ranks and sizes:
-            sizes[-1] += rest  # a rank without a sample would leave the others waiting in their all-reduce
+            # A rank without a sample would leave the others waiting in their all-reduce.
+            sizes[-1] += rest
         else:
             sizes.append(rest)
     return sizes

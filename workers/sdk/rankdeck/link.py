@@ -100,7 +100,8 @@ class Link:
 
     def _next_lines(self) -> Iterator[bytes]:
         for _ in range(min(len(self._pending), _MAX_LINES_AT_ONCE)):
-            line = _encoded(self._pending[0])  # taken out only once it is encoded: flush() looks at what is left
+            # Taken out only once it is encoded: flush() looks at what is left.
+            line = _encoded(self._pending[0])
             if line is not None:
                 yield line
             self._pending.popleft()

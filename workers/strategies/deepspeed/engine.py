@@ -31,11 +31,13 @@ class DeepSpeedError(RankdeckError):
 def import_deepspeed(place: RankPlace) -> Any:
     """The package, quieted to warnings; raises `DeepSpeedError` where its import fails or brings nothing."""
     if place.device.type == "cpu":
-        os.environ["DS_ACCELERATOR"] = "cpu"  # a CPU device in a machine with GPUs is not one
+        # A CPU device in a machine with GPUs is not one.
+        os.environ["DS_ACCELERATOR"] = "cpu"
     else:
         _name_gpu_for_deepspeed(place.device)
     before = logging.root.manager.disable
-    logging.disable(logging.INFO)  # it sets its own logger's level while it is imported
+    # It sets its own logger's level while it is imported.
+    logging.disable(logging.INFO)
     try:
         import deepspeed
     except Exception as error:  # whatever a package's import may raise
@@ -45,7 +47,8 @@ def import_deepspeed(place: RankPlace) -> Any:
         ) from error
     finally:
         logging.disable(before)
-    if not hasattr(deepspeed, "initialize"):  # what an interrupted installation leaves can be imported
+    # What an interrupted installation leaves can be imported.
+    if not hasattr(deepspeed, "initialize"):
         raise DeepSpeedError(
             "The installed DeepSpeed is incomplete: most of its files are missing.",
             "Reinstall it: pip install --force-reinstall deepspeed; or choose the engine torch.",
@@ -118,7 +121,8 @@ def make_engine(
         ) from error
     _limit_waiting(engine, place.timeout_s)
     for module, held in buffers:
-        module._buffers.update(held)  # DeepSpeed 0.16 casts them with the weights; a running mean has to stay exact
+        # DeepSpeed 0.16 casts them with the weights; a running mean has to stay exact.
+        module._buffers.update(held)
     return engine
 
 

@@ -196,7 +196,8 @@ class CutShards(Shards):
     def _without_padding(self, parameter: Any, run: Tensor) -> Tensor:
         left = int(parameter.ds_numel) - self.start(parameter)
         if self._engine.optimizer.offload_optimizer:
-            run = run.cpu()  # DeepSpeed hands out a copy on the device, where there may be no room for all of them
+            # DeepSpeed hands out a copy on the device, where there may be no room for all of them.
+            run = run.cpu()
         return run.detach().reshape(-1)[: max(0, left)]
 
 

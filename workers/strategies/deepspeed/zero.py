@@ -39,11 +39,13 @@ class DeepSpeedStrategy(DdpStrategy):
     """All ranks in one replica group, in step, with DeepSpeed between model and optimizer."""
 
     name = "zero"
-    can_balance = False  # the engine counts samples for itself, alike on all ranks
+    # The engine counts samples for itself, alike on all ranks.
+    can_balance = False
 
     def __init__(self, place: RankPlace, config: RunConfig, batch: Batch) -> None:
         super().__init__(place, config)
-        self.forward_is_collective = config.zero_stage == 3  # every layer's weights are gathered from all ranks
+        # Every layer's weights are gathered from all ranks.
+        self.forward_is_collective = config.zero_stage == 3
         self.micro_batches_alike = config.zero_stage > 1  # gradients are reduced in every micro-batch
         self._batch = batch
         self._deepspeed: Any = None
@@ -124,7 +126,8 @@ class DeepSpeedReplica(Replica):
     A micro-batch's weight is in its loss already, so DeepSpeed is kept from dividing by their number.
     """
 
-    in_collective = True  # the engine counts micro-batches, and reduces as it likes
+    # The engine counts micro-batches, and reduces as it likes.
+    in_collective = True
 
     def __init__(self, place: RankPlace, engine: Any, shards: Shards, before: Before, trained: Trained) -> None:
         super().__init__(trained, f"_shard{place.rank}")
@@ -194,7 +197,8 @@ class DeepSpeedReplica(Replica):
     def load(self, saved: SavedState) -> None:
         self.shards.let_go()
         self._load_weights(saved)
-        numbered = SimpleNamespace(param_groups=self._groups())  # DeepSpeed's groups hold buffers, not parameters
+        # DeepSpeed's groups hold buffers, not parameters.
+        numbered = SimpleNamespace(param_groups=self._groups())
         groups = saved.optimizer_groups(cast(Optimizer, numbered), self._optimization)
         for group, options in zip(self.optimizer.param_groups, groups, strict=True):
             group.update({key: value for key, value in options.items() if key != "params"})
