@@ -287,8 +287,7 @@ class RunConfig:
         choices=HANG_POLICIES, changes="stop",
     )
     log_file: str | None = setting(
-        None, "Copy of the metrics", "Also write metrics.jsonl to this file.", path=True,
-        empty="none",
+        None, "Copy of the metrics", "Also write metrics.jsonl to this file.", path=True, empty="none"
     )
     # fmt: on
     options: Mapping[str, FieldValue] = field(default_factory=dict)
