@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import re
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -45,6 +46,7 @@ _GZIP_TRAILER_BYTES: Final = 18
 _USUAL_PACKING: Final = 3
 # How many bytes of text a byte of a packed file, or of a Parquet table, usually stands for.
 _USUAL_TABLE: Final = 2
+_HUB_NAME: Final = re.compile(r"[A-Za-z][\w-]*/[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,8 @@ def _locate(text: str) -> tuple[Kind, Path]:
             raise _error(f"{root} is neither a file nor a folder.", "Name a text file or a folder of them.")
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         raise _error(f"{text!r} is not a valid path ({error}).", "Check the path.") from None
-    raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
+    hub = f" For a dataset of the Hugging Face Hub, write {HUB}{text}." if _HUB_NAME.fullmatch(text) else ""
+    raise _error(f"There is no file or folder {root}.", f"Check the path.{hub}", MISSING)
 
 
 def _find_files(kind: Kind, root: Path, rule: str, is_stopped: Callable[[], bool] = bool) -> Listing:

@@ -46,7 +46,9 @@ _MARKUP: Final = tuple(
     for what, share, pattern in (
         ("a Jupyter notebook, with outputs", 0, r'\s*\{\s*"(cells|metadata|nbformat)":'),
         (PAGES[0], 0, r"(\s|<!--[^>]*-->)*<(!doctype html|html|head|body)\b"),
-        (PAGES[1], 0, r"\s*<((\?xml|mediawiki|rss|feed|tmx|tei|svg)\b|(\w+>\s*<){1,3}\w+>[^<]*</\w+>)"),
+        (PAGES[1], 0, r"\s*<((\?xml|mediawiki|rss|feed|tmx|tei|svg|sec-document)\b|(\w+>\s*<){1,3}\w+>[^<]*</\w+>)"),
+        ("nothing but spaces and empty lines", 0, r"\s+\Z"),
+        ("a web archive with headers", 0, r"WARC/\d"),
         ("a database dump", 0,
          r"(\s|--.*\n|/\*.*\n|(set|select) .*;[ \t\r]*\n)*"
          r"(create table|insert into|drop table|copy .* from stdin|pragma)\b"),
@@ -55,15 +57,17 @@ _MARKUP: Final = tuple(
         ("a mailbox with headers", 0, r"from \S+ .*\n[\w-]+: "),
         ("a mail with headers", 0, rf"({_MAIL_HEADER}: .*\n([ \t].*\n)*){{2}}"),
         ("rows as Python prints them", 0, r"\[?\{'\w+': "),
-        ("JSON", 0, r'\s*[\[{]\s*(\{\s*)?"[^"\n]*"\s*:'),
-        ("rows in YAML", 0, r"- \w+: .*\n\s+\w+: "),
+        ("JSON", 0, r'(\s|//.*\n)*[\[{]\s*(\{\s*)?"[^"\n]*"\s*:'),
+        ("rows in YAML", 0, r"- \w+: .*\n\s+\w+: |(.*\n){0,9}- - \w"),
         ("front matter above the text", 0, r"---[ \t]*\r?\n[\w-]+:.*\n(.*\n){0,60}?---[ \t]*\r?\n"),
         ("a patch", 0, r"diff --git |--- \S.*\n\+\+\+ \S"),
         ("BibTeX", 0, r"\s*@\w+\{[\w:./-]+,\s*\n"),
         ("JavaScript with data", 0, r"(const |var |let |window\.)[\w.$]+ *= *[\[{]"),
         ("a table in Markdown", 0, r"\|.*\|\s*\n\|[ :|-]+\|"),
-        ("Project Gutenberg's preamble and license", 0, r"\s*the project gutenberg ebook"),
-        ("special tokens, spelled out", 0.01, r"<\|\w+\|>|\[/?INST\]|</?s>|<(start|end)_of_turn>"),
+        ("Project Gutenberg's preamble and license", 0, r"[\s*]*(\w+ ){0,3}project gutenberg"),
+        ("special tokens, spelled out", 0.01,
+         r"<\|\w+\|>|\[/?(INST|MASK|SEP|CLS|PAD|UNK)\]|</?s>|<(start|end)_of_turn>|__eo[ut]__|\w@@ |\+{3}\$\+{3}"),
+        ("translations with their keys", 0.3, "^msg(id|str)\\b"),
         ("labels and texts", 0.5, r"^__label__\S+ "),
         ("errors of programs, with places in their code", 0.2,
          r"^Traceback \(most recent call last\):|^\s+File \".+\", line \d+|^\s+at \S+ ?\(.*\)$|"
@@ -74,13 +78,14 @@ _MARKUP: Final = tuple(
          r"(?! [a-z]+ [a-z]+ [a-z]+ [a-z]+)|^\s*(select|with) .+|^\s*(from|where|group by|order by) [\w.]+\W*"
          r"( = .*)?$|^\s*(if|elif|else|for|while|return|try|except)\b.*[:)\]]\s*$"),
         ("colors of a terminal", 0.1, "\x1b\\["),
-        ("letters that were decoded wrongly, such as Ã¼", 0.2, "Ã[\x80-¿]|â€"),
+        ("letters that were decoded wrongly, such as Ã¼", 0.2, "Ã[\x80-¿]|â€|\ufffd"),
+        ("line ends and other characters spelled out, such as \\n", 0.2, r"\\n(?![a-z])|\\r\\n|\\u[0-9a-f]{4}|\\\""),
         ("wiki markup", 0.3, r"\[\[[^\[\]\n]+\]\]|\{\{[^{}\n]+\}\}|'{3}"),
         ("HTML or XML tags", 0.2, r"</[a-zA-Z][\w:]*>|<[a-zA-Z][\w:]*\s+[\w:-]+=[^<>]*>|<(br|p|hr|li)\s*/?>"),
         ("LaTeX", 0.3, r"\\[a-zA-Z]{2,}\b"),
         ("long strings without spaces, such as sequences or encoded data", 0.5, r"[A-Za-z0-9+/=_*-]{50,}"),
         ("words with tags, a word in each line", 0.7, r"^\S+([ \t]+([A-Z]{1,5}\$?(-[A-Z]+)?|_|[.,:]))+\s*$"),
-        ("words with tags", 0.7, r"^(\S+[/_][A-Z]{1,5}\$?(\s|$)){3,}"),
+        ("words with tags", 0.7, r"^(\S+[/_][A-Z]{1,5}\$?(\s|$)){3,}|(\([A-Z$-]+ [^()\s]+\).*){2}"),
         ("lines with dates or times", 0.2,
          rf"^.{{0,30}}(\b{_DAY}[ ,T]+{_TIME}|\b{_TIME}:\d\d|\b\d{{4}}-\d\d-\d\d\b)|^\W?{_TIME}\b|{_TIME} [AP]M$|"
          rf"^[A-Z][a-z]{{2}} [ \d]\d {_TIME}|^.{{0,20}}\b(INFO|WARNING|WARN|ERROR|DEBUG)\b"),
@@ -102,7 +107,8 @@ _SHOWN_BYTES: Final = 60
 _UNPACK: Final = "Unpack it and choose what was in it."
 # Files that are no UTF-8 text though their names leave it open: how they begin, what they are, what to do.
 _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
-    (rb"PK\x03\x04.{26}(\[Content_Types\]|word/|xl/|_rels/)", "an Office document (Word, Excel)",
+    (rb"PK\x03\x04.{26}(\[Content_Types\]|word/|xl/|_rels/|mimetype)|\xd0\xcf\x11\xe0",
+     "an Office document or an e-book (Word, Excel, OpenDocument, EPUB)",
      "Save it as plain text, or a table as CSV, UTF-8."),
     (rb"PK\x03\x04", "a ZIP archive", _UNPACK),
     (rb".{257}ustar", "a tar archive", _UNPACK),
@@ -185,7 +191,7 @@ def find_markup(beginning: str, name: str = "") -> str:
 
     `name` is its file's: in source code, signs and settings are expected.
     """
-    is_code = bool(_CODE_NAME.fullmatch(name))
+    is_code = is_code_name(name)
     lines = [] if is_code else [line for line in beginning.splitlines() if line.strip()]
     for what, share, pattern in _MARKUP:
         if not share and pattern.match(beginning):
@@ -229,6 +235,10 @@ def is_data_name(name: str) -> bool:
     if inner.startswith("."):
         return False
     return bool(_TEXT_NAME.fullmatch(inner)) or (not packing and inner.lower().endswith(_BINARY))
+
+
+def is_code_name(name: str) -> bool:
+    return bool(_CODE_NAME.fullmatch(name))
 
 
 def missing_package(form: FileFormat) -> str:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
-from core.data.formats import FileFormat, format_for, is_data_name
+from core.data.formats import BEGINNING_BYTES, FileFormat, check_text, format_for, is_code_name, is_data_name
 from core.errors import DatasetError
-from core.held_files import read_utf8
+from core.held_files import open_binary, read_utf8
 from core.parsing import parse_json
 
 # The title of the error about a file or folder that is not there.
@@ -29,14 +29,17 @@ ALL_FILES: Final = "all"
 RUN_FILES: Final = frozenset(("run.toml", "state.json"))
 
 _SPLITS: Final[dict[str, Split]] = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("validation", "valid", "val", "dev", "eval", "evaluation"), "validation"),
-    **dict.fromkeys(("test", "testing"), "test"),
+    **dict.fromkeys(("train", "training", "trainset", "traindata"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev", "eval", "evaluation", "valset", "devset"), "validation"),
+    **dict.fromkeys(("test", "testing", "testset", "testdata"), "test"),
 }
 _SPLIT_WORD: Final = re.compile(rf"(?<![^\W_\d])(?:{'|'.join(_SPLITS)})(?![^\W_\d])", re.IGNORECASE)
 # Endings of plain text that splits are written in; ``train.py`` beside ``test_train.py`` is a program.
 _SPLIT_TEXTS: Final = ("txt", "text")
-_SYSTEM: Final = frozenset(("desktop.ini", "thumbs.db", "ehthumbs.db", "$recycle.bin", "system volume information"))
+_SYSTEM: Final = frozenset(
+    ("desktop.ini", "thumbs.db", "ehthumbs.db", "$recycle.bin", "system volume information", "node_modules",
+     "_delta_log")
+)  # fmt: skip
 _ABOUT: Final = re.compile(
     r"(readme|licen[cs]e|copying|notice|citation|authors|contributors)([-_. ]\w{1,12})?", re.IGNORECASE
 )
@@ -44,6 +47,8 @@ _METADATA: Final = re.compile(
     r"(dataset_infos?|dataset_dict|state|metadata|croissant|data_?card)\.(json|jsonl|ya?ml|csv)", re.IGNORECASE
 )
 _SHOWN: Final = 4
+# Files of an unknown ending that are looked at before all of that ending are taken for text.
+_LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +84,24 @@ def list_folder(root: Path, rule: str, is_stopped: Callable[[], bool] = bool) ->
         return Listing(tuple((path, format_for(path.name)) for path in files))
     left = LeftOut()
     named: dict[str, Path] = {}
+    unknown: list[Path] = []
     for path in _walk(root, left, is_stopped):
         if is_system_name(path.name):
             continue
         if not is_data_name(path.name):
-            (left.about if _ABOUT.fullmatch(path.stem) else left.no_text).append(path.name)
+            unknown.append(path)
         elif not path.is_file():
             left.dead.append(path.name)
         elif not path.stat().st_size:
             left.empty.append(path.name)
         else:
             named[relative(path, root)] = path
+    others = [] if named else _text_of_unknown_endings(unknown)
+    named |= {relative(path, root): path for path in others}
+    taken = set(others)
+    for path in unknown:
+        if path not in taken:
+            (left.about if _ABOUT.fullmatch(path.stem) else left.no_text).append(path.name)
     about = {name for name in named if _is_about(name, named)}
     if about != named.keys():
         left.about += sorted(about)
@@ -97,13 +109,32 @@ def list_folder(root: Path, rule: str, is_stopped: Callable[[], bool] = bool) ->
     parts = find_splits(named)
     training = sorted(name for name, split in parts.items() if split == "train")
     validation = sorted(name for name, split in parts.items() if split == "validation")
-    notes = (*_split_notes(parts, training, validation), *left.notes())
+    notes = (*_split_notes(parts, training, validation), *left.notes(), *_content_notes(training, others))
     used = tuple((named[name], format_for(named[name].name)) for name in (*training, *validation))
     return Listing(used, len(validation), notes)
 
 
+def _text_of_unknown_endings(paths: Sequence[Path]) -> list[Path]:
+    """The files that hold text, such as ``wiki_00``, ``49960`` or ``wiki.train.raw``: by the first of each ending."""
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        if path.is_file() and path.stat().st_size and not _ABOUT.fullmatch(path.stem):
+            found.setdefault(re.sub(r"\d+", "#", path.suffix.lower()), []).append(path)
+    return [path for alike in found.values() if all(map(_is_text, alike[:_LOOKED_AT])) for path in alike]
+
+
+def _is_text(path: Path) -> bool:
+    with open_binary(path) as file:
+        data = file.read(BEGINNING_BYTES)
+    try:
+        check_text(path.name, data, is_beginning=True)
+    except DatasetError:
+        return False
+    return True
+
+
 def is_system_name(name: str) -> bool:
-    """Whether a system or an editor has put a file or folder there: hidden, a lock, Windows' own."""
+    """Whether a system, an editor or another program has put a file or folder there: hidden, a lock, Windows' own."""
     return name.startswith((".", "~$", "._")) or name.lower() in _SYSTEM or name.endswith("~")
 
 
@@ -160,8 +191,9 @@ class _Mark:
 def _mark(name: str) -> _Mark | None:
     path = PurePosixPath(name)
     form = format_for(path.name)
-    stem, _, ending = (path.name.rpartition(".")[0] if form.packing else path.name).rpartition(".")
-    if form.form == "text" and ending.lower() not in _SPLIT_TEXTS:
+    stem, dot, ending = (path.name.rpartition(".")[0] if form.packing else path.name).rpartition(".")
+    stem = stem if dot else ending
+    if form.form == "text" and ending.lower() not in _SPLIT_TEXTS and is_data_name(path.name):
         return None
     for depth, folder in enumerate(path.parts[:-1]):
         if (split := _SPLITS.get(folder.lower())) is not None:
@@ -201,13 +233,9 @@ class LeftOut:
         self.circles: list[str] = []
 
     def notes(self) -> tuple[str, ...]:
-        kinds = Counter(Path(name).suffix.lower() or "without ending" for name in self.no_text)
-        shown = sorted(kinds.items(), key=lambda item: (-item[1], item[0].replace(" ", "~")))[:_SHOWN]
-        endings = ", ".join(f"{count:,} {kind}" for kind, count in shown)
-        more = f", {len(kinds) - _SHOWN:,} other kinds" if len(kinds) > _SHOWN else ""
         reasons = (
             (self.about, f"about the dataset ({_shown(self.about)})"),
-            (self.no_text, f"no text that Rankdeck reads ({endings}{more})"),
+            (self.no_text, f"no text that Rankdeck reads ({_endings(self.no_text)})"),
             (self.empty, f"empty ({_shown(self.empty)})"),
             (self.dead, f"links to nothing ({_shown(self.dead)})"),
         )
@@ -230,6 +258,30 @@ def _split_notes(parts: dict[str, Split], training: Sequence[str], validation: S
         yield f"Test split left out, {why}: {_shown(test)}."
     if others:
         yield f"{_files(others)} left out, of no split: {_shown(others)}."
+
+
+def _content_notes(training: Sequence[str], others: Sequence[Path]) -> Iterator[str]:
+    if others:
+        yield f"Read although Rankdeck does not know the endings: {_endings([path.name for path in others])}."
+    words = {name: PurePosixPath(name).name.partition(".")[0].lower() for name in training}
+    lone = [name for name, word in words.items() if _SPLITS.get(word, "train") != "train" and not is_code_name(name)]
+    if 0 < len(lone) < len(training):
+        yield f"Trained on, though named as another split, as no training split is beside it: {_shown(lone)}."
+    code = [name for name in training if is_code_name(name)]
+    if 0 < 2 * len(code) <= len(training):
+        yield f"{_files(code)} program code and trained on, too: {_shown(code)}."
+    stems = Counter(PurePosixPath(name).with_suffix("") for name in training if format_for(name).has_rows)
+    same = [name for name in training if stems[PurePosixPath(name).with_suffix("")] > 1]
+    if same:
+        yield f"Files of one name in several forms, each of which is read: {_shown(same)}."
+
+
+def _endings(names: Sequence[str]) -> str:
+    """The number of files of each ending: "12 .png, 3 .pdf"."""
+    kinds = Counter(Path(name).suffix.lower() or "without ending" for name in names)
+    shown = sorted(kinds.items(), key=lambda item: (-item[1], item[0].replace(" ", "~")))[:_SHOWN]
+    more = f", {len(kinds) - _SHOWN:,} other kinds" if len(kinds) > _SHOWN else ""
+    return ", ".join(f"{count:,} {kind}" for kind, count in shown) + more
 
 
 def _files(names: Sequence[str]) -> str:

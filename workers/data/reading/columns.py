@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -44,7 +45,7 @@ _OPAQUE: Final = re.compile(
 # What other programs write where there is no text.
 _NO_VALUE: Final = frozenset(("nan", "none", "null", "<na>", "#n/a"))
 _LONGEST_NO_VALUE: Final = 20
-_WIDE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WIDE: Final = re.compile(r"[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NAME_WEIGHT: Final = 4.0
 _OTHER_TEXT: Final = 1.0
 _EXAMPLE_CHARS: Final = 80
@@ -83,8 +84,8 @@ def is_conversation(value: object) -> bool:
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return False
     keys = set(value[0])
-    return bool(keys & {"role", "from", "speaker", "user", "human"}) and bool(
-        keys & {"content", "value", "text", "assistant", "gpt", "parts", "tool_calls"}
+    return bool(keys & {"role", "from", "speaker", "user", "human", "agent"}) and bool(
+        keys & {"content", "value", "text", "assistant", "gpt", "parts", "tool_calls", "utterance", "message"}
     )
 
 
@@ -265,13 +266,18 @@ class Columns:
 
 
 _MISSING: Final = object()
+# As text column: the files' text as it stands, names, brackets and all.
+WHOLE: Final = "*"
 
 
 def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
     """A row's text, and its problem (a kind of `row_counts.BAD_ROW_TEXTS`; empty for none).
 
-    The texts in a list are joined with line ends: such a column is never guessed, so that a person has named it.
+    The texts in a list are joined with line ends: such a column is never guessed, so that a person has named it. Of a
+    Parquet or Arrow file, which is no text itself, `WHOLE` is each row as JSON.
     """
+    if column == WHOLE:
+        return json.dumps(row, ensure_ascii=False, default=str), ""
     value = row.get(column, _MISSING)
     if value is _MISSING and "." in column:
         value = row

@@ -16,9 +16,9 @@ from core.data.formats import TEXT_COLUMN, FileFormat, find_markup
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError, HubName, cached_info
 from core.data.listing import ALL_FILES, AUTO
 from core.errors import DatasetError, sentences
-from workers.data.reading.columns import Columns
+from workers.data.reading.columns import WHOLE, Columns
 from workers.data.reading.hub import fetch
-from workers.data.reading.layout import JSON, WHOLE, find_layout
+from workers.data.reading.layout import JSON, find_layout
 from workers.data.reading.packed import is_damage
 from workers.data.reading.pieces import OnRead, Piece, Source, read_error, source_pieces, source_rows
 from workers.data.reading.row_counts import Bad, RowCounts
@@ -73,7 +73,7 @@ class Corpus:
         if not self.column:
             return self.form
         how = ["guessed" if self.guessed else "as requested"]
-        unused = [name for name in self.columns.names if name != self.column.partition(".")[0]]
+        unused = [name for name in self.columns.names if name not in (self.column, self.column.partition(".")[0])]
         if unused:
             more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
             how.append(f"not used: {', '.join(unused[:_LISTED])}{more}")
@@ -177,7 +177,9 @@ def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: 
     for file in looked:
         together.merge(file.columns)
     remarks = [file.source.layout.remark for file in looked if file.source.layout.remark]
-    if wanted == WHOLE and any(form.has_rows for _, form in found):
+    if any(file.source.column for file in looked):
+        remarks.append("Each row of a table is read as JSON, with all names and brackets.")
+    elif wanted == WHOLE and any(form.has_rows for _, form in found):
         remarks.append("Rows are not told apart: the files are read as plain text, with all names and brackets.")
     chosen = Choice("")
     if wanted != WHOLE and any(file.source.layout.form != "text" for file in looked):
@@ -215,7 +217,8 @@ def _look(path: Path, file_format: FileFormat, root: Path, wanted: str, number: 
     try:
         layout = find_layout(path, file_format, wanted)
         name = path.name if path == root else path.relative_to(root).as_posix()
-        source = Source(path, name, file_format.packing, layout, size_bytes=path.stat().st_size)
+        column = WHOLE if wanted == WHOLE and layout.form != "text" else ""
+        source = Source(path, name, file_format.packing, layout, column, path.stat().st_size)
         columns = Columns()
         if layout.form != "text" and number < _SAMPLED_FILES:
             columns = _sampled(source)

@@ -157,8 +157,9 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         values = [cells[number] for cells in below if cells[number].strip()]
         typed = sum(_cell_type(value) != "" for value in values)
         if values and typed >= 0.8 * len(values):
-            return _cell_type(name) == ""
-    if any(_cell_type(name) for name in names):
+            return _cell_type(name) == "" or _is_numbered(name, values)
+    columns = [[cells[number] for cells in below] for number in range(len(names))]
+    if any(_cell_type(name) and not _is_numbered(name, values) for name, values in zip(names, columns, strict=True)):
         return False
     repeated = any(
         name and sum(cells[number] == name for cells in below) > 1 for number, name in enumerate(names)
@@ -166,6 +167,12 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     mean = sum(word_count(cell) for cells in below for cell in cells) / max(1, len(below))
     long = sum(map(word_count, names)) > (6 if len(names) > 1 else 2) and sum(map(word_count, names)) * 3 > mean
     return not repeated and not long
+
+
+def _is_numbered(name: str, values: Sequence[str]) -> bool:
+    """Whether a cell above `values` is a name such as ``v1``, and not one of them."""
+    alike = re.sub(r"\d+$", "", name)
+    return alike.isidentifier() and alike != name and not any(re.sub(r"\d+$", "", value) == alike for value in values)
 
 
 def _cell_type(value: str) -> str:

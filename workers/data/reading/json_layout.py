@@ -26,6 +26,8 @@ _OTHER_SPLITS: Final = frozenset(("test", "testing", "valid", "validation", "val
 _TEXT_KEYS: Final = frozenset(("text", "content", "body", "article", "document", "story", "markdown"))
 _LINES: Final = 64
 _MOST_DEPTH: Final = 4
+# Objects of an object, alike and with lists or objects in them, that are rows: fewer are parts of one thing.
+_MANY: Final = 8
 _MOST_CUTS: Final = 20
 _STEP: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|[\[\]{},]', re.DOTALL)
 
@@ -162,8 +164,10 @@ def _training_key(items: Mapping[str, Any]) -> str | None:
 
 
 def _in_objects(value: Mapping[str, Any]) -> JsonLayout | None:
-    """An object for each column with a value for each row, or an object for each row."""
-    if len(value) < 1 or not all(isinstance(item, dict) and item for item in value.values()):
+    """An object for each column with a value for each row, or an object or a text for each row."""
+    if all(map(is_prose, value.values())) and (len(value) > _MANY or all(map(str.isdecimal, value))):
+        return JsonLayout("index")
+    if not all(isinstance(item, dict) and item for item in value.values()):
         return None
     inner = [set(item) for item in value.values()]
     if all(map(str.isdecimal, value)):
@@ -173,7 +177,7 @@ def _in_objects(value: Mapping[str, Any]) -> JsonLayout | None:
     first = next(iter(value.values()))
     alike = len(inner) > 1 and len(set.intersection(*inner)) * 2 >= max(map(len, inner))
     scalars = not any(isinstance(item, dict | list) for item in first.values())
-    if alike and scalars:
+    if alike and (scalars or len(inner) > _MANY):
         by_column = any(key.lower() in _TEXT_KEYS for key in value) and not any(
             key.lower() in _TEXT_KEYS for key in first
         )
@@ -182,16 +186,21 @@ def _in_objects(value: Mapping[str, Any]) -> JsonLayout | None:
 
 
 def _in_container(value: Mapping[str, Any], is_whole: bool, depth: int) -> JsonLayout | None:
-    """The one object in which the rows are, beside plain values."""
+    """The one object in which the rows are, beside plain values and objects without rows."""
     objects = {key: item for key, item in value.items() if isinstance(item, dict)}
     training = _training_key(objects) if len(objects) > 1 else None
-    names = [training] if training is not None else list(objects) if len(objects) == 1 else []
-    for key in names:
-        below = _in_value(objects[key], is_whole, depth + 1)
-        if below is not None and below.kind not in ("row",):
-            left_out = tuple(name for name in objects if name != key)
-            return JsonLayout(below.kind, (key, *below.path), (*left_out, *below.left_out))
-    return None
+    found = {
+        key: below
+        for key, item in objects.items()
+        if training in (None, key)
+        and (below := _in_value(item, is_whole, depth + 1)) is not None
+        and below.kind != "row"
+    }
+    if len(found) != 1:
+        return None
+    (key, below), *_ = found.items()
+    left_out = [] if training is None else [name for name in objects if name != key]
+    return JsonLayout(below.kind, (key, *below.path), (*left_out, *below.left_out))
 
 
 def _as_row(value: Mapping[str, Any]) -> JsonLayout | None:

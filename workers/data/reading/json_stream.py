@@ -29,7 +29,7 @@ class BrokenRow(str):
 
 
 class Cell(dict[str, Any]):
-    """One value of a table that is written column by column: a row with that one column."""
+    """One value of a table that is written column by column, or an object beside the rows: it may lack the column."""
 
 
 def json_rows(text: IO[str], layout: JsonLayout) -> Iterator[Any]:
@@ -87,11 +87,11 @@ def _values(scanner: _Scanner) -> Iterator[Any]:
 def _elements(scanner: _Scanner, column: str = "") -> Iterator[Any]:
     """The elements of an array; after a broken one, from the next that begins like a row."""
     scanner.take("[")
-    if scanner.peek() == "]":
-        scanner.take("]")
-        return
     while True:
         try:
+            if scanner.peek() == "]":  # of an empty array, or behind a last comma
+                scanner.take("]")
+                return
             value = scanner.value()
             yield value if isinstance(value, dict) or not column else Cell({column: value})
             if scanner.peek() != ",":
@@ -125,7 +125,7 @@ def _columns(scanner: _Scanner) -> Iterator[Any]:
     for key in _keys(scanner):
         following = scanner.peek()
         if following == "[":
-            yield from _elements(scanner, key)
+            yield from (Cell(value) if isinstance(value, dict) else value for value in _elements(scanner, key))
         elif following == "{":
             for _ in _keys(scanner):
                 yield Cell({key: scanner.value()})

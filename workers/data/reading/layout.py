@@ -11,13 +11,11 @@ from typing import Final
 from core.data.formats import BEGINNING_BYTES, PAGES, FileFormat, Form, Packing, check_table, check_text, find_markup
 from core.errors import DatasetError
 from core.files.lfs_pointer import check_lfs_pointer
-from workers.data.reading.columns import NAMES
+from workers.data.reading.columns import NAMES, WHOLE
 from workers.data.reading.delimited import Dialect, column_names, find_dialect, header_line, sampled_rows
 from workers.data.reading.json_layout import JsonLayout, find_json_layout
 from workers.data.reading.packed import is_damage, open_packed
 
-# As text column: the files' text as it stands, names, brackets and all.
-WHOLE: Final = "*"
 _HEAD_BYTES: Final = 1 << 20
 JSON: Final = "JSON without rows"
 BOM: Final = b"\xef\xbb\xbf"
@@ -25,6 +23,8 @@ BOM: Final = b"\xef\xbb\xbf"
 _VERSION: Final = 2
 _USUAL_DELIMITERS: Final = {"csv": ",", "tsv": "\t"}
 _SURE_ROWS: Final = 5
+# The header of a table whose rows are single cells: "id,text", 'id';'text'.
+_NAMES_IN_A_CELL: Final = re.compile(r"""['"]?[^\W\d]\w*['"]?([,;\t|]['"]?[^\W\d]\w*['"]?)+""")
 _JSON_ROWS: Final = re.compile(r'\s*(\[\s*)?\{\s*"')
 
 
@@ -143,6 +143,12 @@ def _in_table(path: Path, head: str, is_whole: bool, form: Form) -> Layout:
             f"{path.name} does not begin with its table: the columns' names stand in line {line}.",
             "Remove the lines above them.",
             title="The table has lines above it",
+        )
+    if dialect.is_one_column and _NAMES_IN_A_CELL.fullmatch("".join(first[:1])):
+        raise DatasetError(
+            f"Each line of {path.name} is one cell: its header is “{first[0]}”.",
+            'Save the table again, with double quotes (") around single cells alone.',
+            title="The table's columns cannot be told apart",
         )
     return Layout("tsv" if dialect.delimiter == "\t" else "csv", dialect=dialect)
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from core.data.formats import TEXT_COLUMN
 from core.errors import ConfigError, DatasetError
-from workers.data.reading.columns import NAMES, SURE_NAMES, VALUE, ColumnFacts, Columns
-from workers.data.reading.layout import WHOLE
+from workers.data.reading.columns import NAMES, SURE_NAMES, VALUE, WHOLE, ColumnFacts, Columns
 
 _LANGUAGES: Final = frozenset(
     (
@@ -20,7 +19,7 @@ _LANGUAGES: Final = frozenset(
         "korean", "portuguese", "dutch", "polish",
     )
 )  # fmt: skip
-_QUESTIONS: Final = ("question", "questions", "query", "q", "problem", "ask", "frage", "pregunta")
+_QUESTIONS: Final = ("question", "questions", "question_stem", "query", "q", "problem", "ask", "frage", "pregunta")
 _ANSWERS: Final = (
     "answer", "answers", "a", "response", "responses", "reply", "solution", "output", "best_answer", "correct_answer",
     "final_answer", "choices", "options", "antwort", "respuesta", "label_text", "completion", "sql", "query",
@@ -40,12 +39,14 @@ _SUMMARIES: Final = ("summary", "highlights", "tldr", "tl_dr", "summaries", "abs
 _SENTENCES: Final = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"),
     ("sent1", "sent2"), ("text1", "text2"), ("text_a", "text_b"), ("anchor", "positive"), ("query", "positive"),
-    ("question1", "question2"), ("query", "passage"), ("query", "document"),
+    ("question1", "question2"), ("query", "passage"), ("query", "document"), ("goal", "sol1"),
+    ("sentence", "option1"),
 )  # fmt: skip
 _PREFERENCES: Final = (
     ("chosen", "rejected"), ("preferred_output", "non_preferred_output"), ("response_a", "response_b"),
     ("response_0", "response_1"), ("response_1", "response_2"), ("answer_a", "answer_b"), ("response_j", "response_k"),
     ("output_1", "output_2"), ("winner", "loser"), ("accepted", "rejected"), ("good", "bad"), ("better", "worse"),
+    ("chosen_response", "rejected_response"), ("answer_0", "answer_1"), ("human_ref_a", "human_ref_b"),
 )  # fmt: skip
 _SHORT_LENGTH: Final = 3.0
 _ROLES: Final = frozenset(
@@ -144,6 +145,9 @@ def _conversations(table: _Table) -> Shape | None:
     found = table.of("conversation")
     if table.has("mapping") and table.facts("mapping").kind == "object":
         found = ["mapping"]
+    facts = table.columns.facts
+    if not found and not any(facts[name].score(name) > 0 for name in table.columns.names):
+        found = [name for name in facts if facts[name].kind == "conversation"]
     if not found:
         return None
     option = f"--set {TEXT_COLUMN}={WHOLE}"
@@ -177,7 +181,10 @@ def _questions(table: _Table) -> Shape | None:
 
 
 def _whole_text(table: _Table) -> Shape | None:
-    return TEXTS if table.has("text") and table.facts("text").is_text else None
+    if not table.has("text") or not table.facts("text").is_text:
+        return None
+    has_code = table.has("code") and table.facts("code").is_prose
+    return table.shape("texts with code", "text", "code") if has_code else TEXTS
 
 
 def _instructions(table: _Table) -> Shape | None:
@@ -187,6 +194,19 @@ def _instructions(table: _Table) -> Shape | None:
         return None
     what = "prompts with completions" if first == "prompt" else "instructions with responses"
     return table.shape(what, first, table.first(("input", "context")), second)
+
+
+def _prompts(table: _Table) -> Shape | None:
+    """Questions or prompts beside texts of any name that are about as long, or longer; answers in objects and lists."""
+    first, answers = table.first((*_QUESTIONS, *_INSTRUCTIONS)), table.first(("answers", "choices", "options"))
+    if any(name and table.facts(name).kind in ("object", "objects", "texts") for name in (first, answers)):
+        return table.shape("questions and answers", first, answers)
+    if not first or not table.facts(first).is_prose:
+        return None
+    own, facts = table.facts(first), table.columns.facts
+    others = (name for name in likely_columns(table.columns) if name in table.columns.top and facts[name] is not own)
+    second = next((name for name in others if 2 * facts[name].mean_chars > own.mean_chars), "")
+    return table.shape("questions or prompts with other texts", first, second) if second else None
 
 
 def _pairs(table: _Table) -> Shape | None:
@@ -237,7 +257,7 @@ def _lists(table: _Table) -> Shape | None:
 # The surest first. A column `text` beside a conversation is the conversation as text.
 _RECOGNISED: Final[tuple[Callable[[_Table], Shape | None], ...]] = (
     _preferences, _messages, _nested_questions, _questions, _whole_text, _conversations, _instructions, _pairs,
-    _token_ids, _lists,
+    _prompts, _token_ids, _lists,
 )  # fmt: skip
 
 

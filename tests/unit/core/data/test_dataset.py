@@ -128,6 +128,17 @@ def test_what_is_no_dataset_says_why(text: str, words: str) -> None:
     assert caught.value.next_step
 
 
+def test_a_name_as_on_the_hub_is_met_with_the_way_to_write_it() -> None:
+    with pytest.raises(DatasetError) as caught:
+        identify("owner/tiny-stories")
+    assert caught.value.next_step == (
+        "Check the path. For a dataset of the Hugging Face Hub, write hf://owner/tiny-stories."
+    )
+    with pytest.raises(DatasetError) as caught:
+        identify("books/mine/one.txt")
+    assert caught.value.next_step == "Check the path."
+
+
 def test_a_folder_without_text(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="holds no text files"):
         identify(str(tmp_path))

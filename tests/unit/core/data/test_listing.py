@@ -32,6 +32,10 @@ def read(folder: str) -> list[str]:
         ("train/a.txt train/deep/b.txt", "validation/a.txt", "test/a.txt"),
         ("data/train-0.jsonl.gz", "data/eval-0.jsonl.gz", ""),
         ("wiki.train.txt", "wiki.valid.txt", "wiki.test.txt"),
+        ("wiki.train.raw", "wiki.valid.raw", "wiki.test.raw"),
+        ("train.en train.de", "valid.en valid.de", "test.en test.de"),
+        ("train", "valid", "test"),
+        ("trainset.csv", "devset.csv", "testset.csv"),
         ("TRAIN.CSV", "", "TEST.CSV"),
         ("en/train.txt de/train.txt", "en/val.txt de/val.txt", ""),
         ("multinli_1.0_train.jsonl", "multinli_1.0_dev_matched.jsonl multinli_1.0_dev_mismatched.jsonl", ""),
@@ -118,12 +122,44 @@ def test_what_systems_put_there_may_come_and_go(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_text_are_named_with_their_kinds(tmp_path: Path) -> None:
-    folder = fill(tmp_path, "a.txt", "b.docx", "c.docx", "d.PDF", "vocab")
+    folder = fill(tmp_path, "a.txt", "b.docx", "c.docx", "d.PDF", "vocab", text="PK\x03\x04")
     (note,) = list_dataset(folder).notes
     assert note == "4 files are left out, no text that Rankdeck reads (2 .docx, 1 .pdf, 1 without ending)."
     (tmp_path / "a.txt").unlink()
     with pytest.raises(DatasetError, match=r"holds no text files.*2 \.docx"):
         list_dataset(folder)
+
+
+def test_text_with_unknown_endings_is_read_where_there_is_no_other(tmp_path: Path) -> None:
+    folder = fill(tmp_path, "AA/wiki_00", "AB/wiki_00", "wiki.raw", "_SUCCESS.crc", "README")
+    fill(tmp_path, "a.png", text="\x89PNG\0")
+    fill(tmp_path, "_SUCCESS", text="")
+    listing = list_dataset(folder)
+    assert read(folder) == ["AA/wiki_00", "AB/wiki_00", "_SUCCESS.crc", "wiki.raw"]
+    assert listing.notes == (
+        "One file is left out, about the dataset (README).",
+        "2 files are left out, no text that Rankdeck reads (1 .png, 1 without ending).",
+        "Read although Rankdeck does not know the endings: 2 without ending, 1 .crc, 1 .raw.",
+    )
+    fill(tmp_path, "more.txt")
+    assert read(folder) == ["more.txt"]
+
+
+@pytest.mark.parametrize(
+    ("names", "note"),
+    [
+        (("words.jsonl", "words.py"), "One file is program code and trained on, too: words.py."),
+        (("a.csv", "a.jsonl"), "Files of one name in several forms, each of which is read: a.csv, a.jsonl."),
+        (
+            ("data.csv", "validation.csv"),
+            "Trained on, though named as another split, as no training split is beside it: validation.csv.",
+        ),
+        (("a.py", "b.py", "eval.py", "a.md"), ""),
+        (("a.txt", "node_modules/b.js", "_delta_log/0.json"), ""),
+    ],
+)
+def test_what_a_folder_holds_besides_is_named(names: tuple[str, ...], note: str, tmp_path: Path) -> None:
+    assert "".join(list_dataset(fill(tmp_path, *names)).notes) == note
 
 
 def link(target: Path, place: Path) -> None:

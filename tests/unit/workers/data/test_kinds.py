@@ -137,6 +137,20 @@ BESIDE_WORDS = [
     ("ids.txt", "12 9 4004\n7 1 16\n", "lines that begin with numbers"),
     ("game.pgn", "e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6\n", "more numbers and signs than words"),
     ("words.txt", "house\nriver\nhill\n", "one word in each line"),
+    ("spaces.txt", " \n\t\n\n", "nothing but spaces"),
+    ("crawl.wet", "WARC/1.0\r\nWARC-Type: conversion\r\n\r\nSome words.\n", "a web archive with headers"),
+    ("alice.txt", "Project Gutenberg's Alice, by Lewis Carroll\n\nSome words.\n", "Project Gutenberg's preamble"),
+    ("etext.txt", "***The Project Gutenberg Etext of Alice***\n\nSome words.\n", "Project Gutenberg's preamble"),
+    ("turns.txt", "Some words ? __eou__ More words . __eou__\n" * 2, "special tokens, spelled out"),
+    ("movie_lines.txt", "L1 +++$+++ u0 +++$+++ ANN +++$+++ Some words.\n" * 2, "special tokens, spelled out"),
+    ("masked.txt", "Some [MASK] here [SEP] and there.\n" * 2, "special tokens, spelled out"),
+    ("subwords.txt", "some wo@@ rds and mo@@ re\n" * 2, "special tokens, spelled out"),
+    ("de.po", 'msgid "Some words."\nmsgstr "Einige Worte."\n' * 2, "translations with their keys"),
+    ("tree.mrg", "( (S (NP (DT The) (NN house)) (VP (VBD was) (JJ old)) (. .)) )\n" * 2, "words with tags"),
+    ("lost.txt", "Gr\ufffd\ufffde und mehr als ein Wort\n" * 2, "letters that were decoded wrongly"),
+    ("10-k.txt", "<SEC-DOCUMENT>0.txt : 2019\n<TYPE>10-K\nSome words.\n", "XML (10-k.txt)"),
+    ("corpus.yml", "categories:\n- a\nconversations:\n- - Some words?\n  - More words.\n", "rows in YAML"),
+    ("rows.jsonc", '// Words.\n[\n{"text": "Some words."}\n]\n', "JSON (rows.jsonc)"),
 ]
 READ = [
     Kind("rows.jsonl", lines(TEXT_ROWS), "JSON Lines"),
@@ -282,6 +296,20 @@ READ = [
          "JSON Lines",
          options={"text_column": "text"}),
     Kind("chat.jsonl", lines(CHATS), "plain text", "", 1, options={"text_column": "*"}, remark="names and brackets"),
+    Kind("by_id.json", whole({f"page {n}": text for n, text in enumerate(TEXTS)}), "a JSON object of rows", "value"),
+    Kind("answer.json", whole({"took": 1, "_shards": {"total": 1}, "hits": {"total": {"value": ROWS},
+         "hits": [{"_id": str(n), "_source": {"body": t}} for n, t in enumerate(TEXTS)]}}),
+         "a JSON array below “hits.hits”", "_source.body"),
+    Kind("coco.json", whole({"info": {"year": 2014}, "images": [{"id": n, "file_name": "a.jpg"} for n in range(9)],
+         "annotations": [{"image_id": n, "caption": t} for n, t in enumerate(TEXTS)]}),
+         "JSON, column by column", "caption"),
+    Kind("last_comma.json", b"[" + b"".join(whole(row) + b",\n" for row in TEXT_ROWS) + b"]", "a JSON array"),
+    Kind("v1.csv", b"v1,v2,,\n" + "".join(f'ham,"{t}",,\n' for t in TEXTS).encode(), "CSV", "v2"),
+    Kind("x1.csv", table(named(x1=range(ROWS), x2=TEXTS)), "CSV", "x2"),
+    Kind("cola.tsv", "".join(f"gj04\t1\t\t{t}\n" for t in TEXTS).encode(), "TSV without a header", "4"),
+    Kind("spelled.csv", table(named(review=[rf"{t}\n\nMore, and more of it." for t in TEXTS])),
+         "CSV with one column", "review", remark="line ends and other characters spelled out, such as \\n"),
+    Kind("country.csv", table(named(text=TEXTS, code=["DE"] * ROWS)), "CSV"),
 ]  # fmt: skip
 
 
@@ -299,6 +327,7 @@ BINARY: dict[str, bytes] = {
     "big.jsonl": '{"text": "Words"}\n'.encode("utf-16-be"), "packed.jsonl": gzip.compress(lines(TEXT_ROWS)),
     "rows.csv.bz2": b"BZh91AY&SY", "rows.csv.xz": b"\xfd7zXZ\0", "texts.tar": b"a.txt".ljust(257, b"\0") + b"ustar",
     "words.db": b"SQLite format 3\0", "paper.pdf": b"%PDF-1.7\nBT (Words) Tj ET\n", "letter.rtf": b"{\\rtf1 Words.}",
+    "old.doc": b"\xd0\xcf\x11\xe0\xa1\xb1\0", "letter.odt": b"PK\x03\x04" + b"a" * 26 + b"mimetypeapplication",
     "zeros.txt": b"Words.\0More words.\n", "table.txt": b"PAR1\x15\0",
 }  # fmt: skip
 
@@ -385,6 +414,38 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("utf16.csv", table(TEXT_ROWS).decode().encode("utf-16"), "The dataset is not text"),
     ("latin.csv", b"text\n" + "Größe und mehr Wörter\n".encode("latin-1") * 40, "Too many rows are bad"),
     ("not_json.jsonl", b"{'text': 'Python writes it so'}\n" * 40, "Too many rows are bad"),
+    ("trees.jsonl", lines([{"prompt": {"text": t, "role": "prompter", "replies": [{"text": "Yes.", "role": "bot"}]}}
+     for t in TEXTS]), "The rows are conversations"),
+    ("batch.jsonl", lines([{"custom_id": "a", "body": {"model": "b", **row}} for row in CHATS]),
+     "The rows are conversations"),
+    ("dialogues.json", whole([{"turns": [{"speaker": "USER", "utterance": t}]} for t in TEXTS]),
+     "The rows are conversations"),
+    ("topical.json", whole({f"t{n}": {"config": "A", "content": [{"message": t, "agent": "agent_1"}]}
+     for n, t in enumerate(TEXTS)}), "The rows are conversations"),
+    ("stem.jsonl", lines(named(question_stem=QUESTIONS, choices=[{"text": ["a", "b"]}] * ROWS)),
+     "The rows are questions and answers"),
+    ("options.jsonl", lines(named(question=QUESTIONS, opa=["a b"] * ROWS, exp=[t * 9 for t in TEXTS])),
+     "The rows are questions or prompts with other texts"),
+    ("eli5.jsonl", lines(named(title=QUESTIONS, selftext=[""] * ROWS, answers=[{"text": [t]} for t in TEXTS])),
+     "The rows are questions and answers"),
+    ("pages.jsonl", lines([{"question": {"text": q}, "document": {"tokens": ["a"]}} for q in QUESTIONS]),
+     "The rows are questions and answers"),
+    ("stories.jsonl", lines(named(prompt=QUESTIONS, story=[t * 9 for t in TEXTS])),
+     "The rows are questions or prompts with other texts"),
+    ("goals.jsonl", lines(named(goal=QUESTIONS, sol1=TEXTS, sol2=[t * 9 for t in TEXTS])),
+     "The rows are pairs of texts"),
+    ("gaps.jsonl", lines(named(sentence=TEXTS, option1=["Ann"] * ROWS, option2=["Bob"] * ROWS)),
+     "The rows are pairs of texts"),
+    ("mbpp.jsonl", lines(named(text=QUESTIONS, code=["def f(a):\n    return a + 1 + 2\n"] * ROWS)),
+     "The rows are texts with code"),
+    ("refs.jsonl", lines(named(history=[t * 9 for t in TEXTS], human_ref_A=TEXTS, human_ref_B=QUESTIONS)),
+     "The rows are preferences"),
+    ("rated.jsonl", lines(named(instruction=QUESTIONS, chosen_response=TEXTS, rejected_response=TEXTS)),
+     "The rows are preferences"),
+    ("lines_in_quotes.csv", b'"id,text"\n' + b"".join(b'"1,""%s"""\n' % t.encode() for t in TEXTS),
+     "The table's columns cannot be told apart"),
+    ("single_quotes.csv", b"'id','text'\n" + b"".join(b"'1','%s'\n" % t.encode() for t in TEXTS),
+     "The table's columns cannot be told apart"),
 ]  # fmt: skip
 
 
@@ -453,6 +514,21 @@ def test_texts_in_parquet_may_be_bytes(tmp_path: Path) -> None:
     write_parquet(tmp_path / "a.parquet", named(text=[t.encode() for t in TEXTS], image=images))
     corpus, texts, _ = read(tmp_path / "a.parquet", {})
     assert (corpus.column, corpus.remarks, texts[3].decode()) == ("text", (), TEXTS[3])
+
+
+def test_rows_of_a_parquet_file_as_they_stand_are_json(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", CHATS)
+    with pytest.raises(RankdeckError, match="conversations") as caught:
+        read(tmp_path / "a.parquet", {})
+    assert caught.value.option == "--set text_column=*"
+    corpus, texts, counts = read(tmp_path / "a.parquet", {"text_column": "*"})
+    assert (json.loads(texts[3]), counts.documents) == (CHATS[3], ROWS)
+    assert corpus.remarks == ("Each row of a table is read as JSON, with all names and brackets.",)
+
+
+def test_a_column_with_a_stop_in_its_name_is_not_named_as_unused(tmp_path: Path) -> None:
+    (tmp_path / "form.csv").write_bytes(table(named(n=range(ROWS), **{"Why? Please say it.": TEXTS})))
+    assert read(tmp_path / "form.csv", {})[0].text == "CSV, text column Why? Please say it. (guessed; not used: n)"
 
 
 def save_to_disk(folder: Path, rows: list[dict[str, object]], shards: int = 2) -> None:
