@@ -73,7 +73,10 @@ class Corpus:
         if not self.column:
             return self.form
         how = ["guessed" if self.guessed else "as requested"]
-        unused = [name for name in self.columns.names if name not in (self.column, self.column.partition(".")[0])]
+        around = self.column.rpartition(".")[0]
+        beside = [name for name in self.columns.facts if around and name.rpartition(".")[0] == around]
+        used = (self.column, self.column.partition(".")[0])
+        unused = [name for name in (*self.columns.names, *beside) if name not in used]
         if unused:
             more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
             how.append(f"not used: {', '.join(unused[:_LISTED])}{more}")

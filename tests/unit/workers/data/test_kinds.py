@@ -436,7 +436,7 @@ REFUSED: list[tuple[str, bytes, str]] = [
      "The rows are pairs of texts"),
     ("gaps.jsonl", lines(named(sentence=TEXTS, option1=["Ann"] * ROWS, option2=["Bob"] * ROWS)),
      "The rows are pairs of texts"),
-    ("mbpp.jsonl", lines(named(text=QUESTIONS, code=["def f(a):\n    return a + 1 + 2\n"] * ROWS)),
+    ("mbpp.jsonl", lines(named(text=QUESTIONS, code=[f"def f(a):\n    return a + 1 + {n}\n" for n in range(ROWS)])),
      "The rows are texts with code"),
     ("refs.jsonl", lines(named(history=[t * 9 for t in TEXTS], human_ref_A=TEXTS, human_ref_B=QUESTIONS)),
      "The rows are preferences"),
@@ -520,10 +520,17 @@ def test_rows_of_a_parquet_file_as_they_stand_are_json(tmp_path: Path) -> None:
     write_parquet(tmp_path / "a.parquet", CHATS)
     with pytest.raises(RankdeckError, match="conversations") as caught:
         read(tmp_path / "a.parquet", {})
-    assert caught.value.option == "--set text_column=*"
+    assert "choose * as the text column" in caught.value.next_step
     corpus, texts, counts = read(tmp_path / "a.parquet", {"text_column": "*"})
     assert (json.loads(texts[3]), counts.documents) == (CHATS[3], ROWS)
     assert corpus.remarks == ("Each row of a table is read as JSON, with all names and brackets.",)
+
+
+def test_unused_columns_are_named_within_an_object_too(tmp_path: Path) -> None:
+    rows = [{"n": n, "node": {"title": "A b", "body": text}} for n, text in enumerate(TEXTS)]
+    (tmp_path / "nodes.jsonl").write_bytes(lines(rows))
+    corpus = read(tmp_path / "nodes.jsonl", {})[0]
+    assert corpus.text == "JSON Lines, text column node.body (guessed; not used: n, node.title)"
 
 
 def test_a_column_with_a_stop_in_its_name_is_not_named_as_unused(tmp_path: Path) -> None:
