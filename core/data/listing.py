@@ -263,15 +263,15 @@ def _split_notes(parts: dict[str, Split], training: Sequence[str], validation: S
 def _content_notes(training: Sequence[str], others: Sequence[Path]) -> Iterator[str]:
     if others:
         yield f"Read although Rankdeck does not know the endings: {_endings([path.name for path in others])}."
-    words = {name: PurePosixPath(name).name.partition(".")[0].lower() for name in training}
-    lone = [name for name, word in words.items() if _SPLITS.get(word, "train") != "train" and not is_code_name(name)]
+    stems = {name: PurePosixPath(name).name.partition(".")[0].lower() for name in training}
+    lone = [name for name, stem in stems.items() if _SPLITS.get(stem, "train") != "train" and not is_code_name(name)]
     if 0 < len(lone) < len(training):
         yield f"Trained on, though named as another split, as no training split is beside it: {_shown(lone)}."
     code = [name for name in training if is_code_name(name)]
     if 0 < 2 * len(code) <= len(training):
         yield f"{_files(code)} program code and trained on, too: {_shown(code)}."
-    stems = Counter(PurePosixPath(name).with_suffix("") for name in training if format_for(name).has_rows)
-    same = [name for name in training if stems[PurePosixPath(name).with_suffix("")] > 1]
+    tables = Counter(PurePosixPath(name).with_suffix("") for name in training if format_for(name).has_rows)
+    same = [name for name in training if tables[PurePosixPath(name).with_suffix("")] > 1]
     if same:
         yield f"Files of one name in several forms, each of which is read: {_shown(same)}."
 

@@ -274,7 +274,7 @@ def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
     """A row's text, and its problem (a kind of `row_counts.BAD_ROW_TEXTS`; empty for none).
 
     The texts in a list are joined with line ends: such a column is never guessed, so that a person has named it. Of a
-    Parquet or Arrow file, which is no text itself, `WHOLE` is each row as JSON.
+    Parquet or Arrow file, which is not text, `WHOLE` is each row as JSON.
     """
     if column == WHOLE:
         return json.dumps(row, ensure_ascii=False, default=str), ""
