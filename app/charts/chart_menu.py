@@ -1,4 +1,4 @@
-"""Menu of a chart: its picture, its values, its scale, and hiding its card."""
+"""Menu of a chart: saves and copies its picture and the drawn values, sets its scale, hides its card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of several fields, by name."""
+"""Rows of a form, by field name: their texts, which are shown, and the problem under each."""
 
 from __future__ import annotations
 

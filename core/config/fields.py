@@ -53,16 +53,14 @@ class FieldSpec:
         help: One or two plain sentences: what it does and when to change it.
         unit: Shown behind the value ("samples", "s", …).
         common: True puts it in the first, unfolded part of the form.
-        group: Its heading in the form. Empty: the recipe's title for a field of a recipe; for a setting, the form
-            has
+        group: Its heading in the form. Empty: the recipe's title for a field of a recipe; for a setting, the form has
             another place, or none.
         optional: It may be left empty.
         picks: The offer of the button beside a path: any name, also of a new file; an existing file; a folder.
         patterns: Files that this button shows first, for example "*.py *.pyw".
         modes: The modes in which it has a meaning; empty: in all of them.
         when: Another field and the value with which this one has a meaning: a text or several (``"a|b"``),
-            ``"!text"``
-            (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
+            ``"!text"`` (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
         instead: A sentence in the form where it has no effect.
         changes: Its effect on a resumed run: how it trains, its batch, or when it stops; empty: it cannot be
             changed.

@@ -1,4 +1,4 @@
-"""Data formats by a file's name: the rows' form, and the compression."""
+"""Data formats: rows and compression by a file's name, and by its beginning what else than plain text it holds."""
 
 from __future__ import annotations
 

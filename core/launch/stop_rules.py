@@ -20,7 +20,7 @@ class StopRules:
         label: The metric's name in a sentence.
         is_higher_better: Higher values of the metric are better.
         target: The value to reach, with its direction.
-            in_steps: The target may be among the metrics of steps: a program decides itself what it evaluates.
+        in_steps: The target may be among the metrics of steps: a program decides itself what it evaluates.
     """
 
     patience: int | None = None

@@ -1,4 +1,4 @@
-"""A price file: a table with a header, its price column, its unusable rows, its gaps."""
+"""Reads a price file: finds its price column, leaves out unusable rows, and splits it at gaps."""
 
 from __future__ import annotations
 
