@@ -37,6 +37,7 @@ from core.recipes.catalog import get_recipe
 from core.recipes.outside_code import check_accepted, outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.plan import ResumePlan
+from core.run_folder.early_host import EarlyHost
 from core.run_folder.naming import first_name
 from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.remote_run import NO_CONNECTION
@@ -59,6 +60,7 @@ def start_run(
     run_dir: Path | None = None,
     name: str = "",
     resolved: ResolvedRun | None = None,
+    host: EarlyHost | None = None,
 ) -> RunStore:
     """Make a run's folder and start its host, which outlives this process. Returns at once.
 
@@ -68,6 +70,7 @@ def start_run(
         run_dir: Exactly this folder instead of a new one.
         name: What the user calls the run; empty: a name is made from its recipe and data.
         resolved: What the check has decided; the host compares it with what it decides itself.
+        host: One that was started meanwhile; None starts one.
 
     Raises:
         UsageError, PreflightError: The folder cannot be made, or the name is too long.
@@ -82,7 +85,7 @@ def start_run(
     # Named by the person who starts it, so that resuming need not ask.
     if (code := outside_code(config)) is not None:
         code.remember()
-    _spawn_host(store)
+    _spawn_host(store, host)
     return store
 
 
@@ -347,14 +350,16 @@ def _say_starting(store: RunStore) -> None:
     store.write_state(state.replace(**fresh))
 
 
-def _spawn_host(store: RunStore) -> None:
+def _spawn_host(store: RunStore, early: EarlyHost | None = None) -> None:
     attempt = store.stored_state().attempt  # read before: then the state is the host's
-    argv = [str(training_python().executable), "-m", "core.host", str(store.dir)]
-    try:
-        process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
-    except RankdeckError as error:
-        _say_failed(store, error)
-        raise
+    process = None if early is None else early.take(store.dir)
+    if process is None:
+        argv = [str(training_python().executable), "-m", "core.host", str(store.dir)]
+        try:
+            process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
+        except RankdeckError as error:
+            _say_failed(store, error)
+            raise
     store.write_spawned_host(attempt, process)
 
 

@@ -30,6 +30,7 @@ OTHERS: Final = {
     # New files, which no other program knows yet
     "core/export/export.py": "a new table",
     "core/files/atomic.py": "in `retried`",
+    "core/run_folder/early_host.py": "an order, written once",
     "workers/state_files/safetensors_files.py": "new weights",
     "workers/data/tokens/token_cache.py": "a folder that is mapped stays, and is not waited for",
     # Sent to a machine that has nothing of ours yet

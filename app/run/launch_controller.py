@@ -64,9 +64,11 @@ class LaunchController(QObject):
             from core import client
             from core.launch.mode import NO_MODE
             from core.launch.preflight import check
+            from core.run_folder.early_host import EarlyHost
 
-            checked = check(_with_absolute_options(run), runs_dir)
-            store = client.start_run(checked.run.config, runs_dir, name=name, resolved=checked.run)
+            with EarlyHost() as host:
+                checked = check(_with_absolute_options(run), runs_dir)
+                store = client.start_run(checked.run.config, runs_dir, name=name, resolved=checked.run, host=host)
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)

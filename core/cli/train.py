@@ -38,6 +38,7 @@ from core.recipes.user_script import read_script
 from core.resume.changes import STOPS
 from core.resume.plan import ResumePlan
 from core.resume.planner import CHANGEABLE, plan_resume
+from core.run_folder.early_host import EarlyHost
 from core.run_folder.store import RunStore
 
 _PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps", "machine", *STOPS)
@@ -114,14 +115,15 @@ def _start(
     terminal: Terminal,
     available: Sequence[Device] | None = None,
 ) -> tuple[RunStore, Checked]:
-    try:
-        checked = check_request(request, runs_dir, available)
-    except DatasetError as error:
-        raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
-    for note in (checked.data, *checked.notes, _fit_note(checked.run)):
-        if note:
-            terminal.warn(note)
-    return start_run(checked.run.config, runs_dir, request.run_dir, resolved=checked.run), checked
+    with EarlyHost() as host:
+        try:
+            checked = check_request(request, runs_dir, available)
+        except DatasetError as error:
+            raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
+        for note in (checked.data, *checked.notes, _fit_note(checked.run)):
+            if note:
+                terminal.warn(note)
+        return start_run(checked.run.config, runs_dir, request.run_dir, resolved=checked.run, host=host), checked
 
 
 def _headline(checked: Checked) -> str:

@@ -24,6 +24,7 @@ import pytest
 
 from core import client
 from core.errors import RankdeckError
+from core.run_folder.early_host import EarlyHost
 from core.run_folder.store import RunStore
 from tests.helpers import forking
 
@@ -66,10 +67,11 @@ def forked_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return
     started: list[forking.Forked] = []
 
-    def start_host(store: RunStore) -> None:
+    def start_host(store: RunStore, _: object = None) -> None:
         started.append(start(store.dir, {**os.environ, "PYTHONPATH": str(forking.ROOT)}))
 
     monkeypatch.setattr(client, "_spawn_host", start_host)
+    monkeypatch.setattr(EarlyHost, "__enter__", lambda early: early)  # none that would be spawned
     yield
     left = [process.pid for process in started if process.ended(END_LIMIT_S) is None]
     for process in started:

@@ -20,6 +20,7 @@ from core.metrics.metrics_file import MetricsTail
 from core.processes import folder_mark
 from core.protocol.rank_context import ENV_RUN_MARK
 from core.resume.planner import plan_resume
+from core.run_folder.early_host import EarlyHost
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 from tests.helpers import forked_host
@@ -85,11 +86,11 @@ class FakeRun:
 
     # doing
 
-    def start(self) -> FakeRun:
-        """Starts a detached host through `core.client`."""
+    def start(self, host: EarlyHost | None = None) -> FakeRun:
+        """Starts a detached host through `core.client`, or gives the run to one that waits."""
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._write_behaviours()
-        self.store = start_run(self._config, self._runs_dir, self.run_dir)
+        self.store = start_run(self._config, self._runs_dir, self.run_dir, host=host)
         return self
 
     def resume(self, **changes: Any) -> FakeRun:

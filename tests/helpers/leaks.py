@@ -127,7 +127,7 @@ def _detached_hosts(folder: Path) -> list[psutil.Process]:
     for path in folder.rglob("host.json"):
         try:
             process = psutil.Process(int(json.loads(path.read_text(encoding="utf-8"))["pid"]))
-            if "core.host" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if {"core.host", "core.host.early"} & set(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied, OSError, ValueError, KeyError, TypeError):
             continue
