@@ -105,6 +105,7 @@ class RunState:
             "title": "The run was interrupted",
             "cause": f"Its host ended unexpectedly at step {self.step} (power cut, crash or kill).",
             "next_step": f"Resume it: rankdeck resume {self.run_id}. {kept}",
+            "window_step": f"Resume it. {kept}",
         }
         return self.replace(state=INTERRUPTED, error=error)
 

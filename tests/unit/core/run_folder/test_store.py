@@ -122,6 +122,7 @@ def test_a_live_state_with_a_dead_host_is_interrupted(store: RunStore, word: str
     store.write_state(store.state().replace(state=word, host=DEAD, step=12, checkpoint=4))
     seen = store.state()
     assert seen.state == "interrupted" and seen.error is not None and "step 12" in seen.error["cause"]
+    assert "rankdeck" in seen.error["next_step"] and seen.error["window_step"].startswith("Resume it. "), "no command"
     assert "resume" in seen.error["next_step"] and "checkpoint 4" in seen.error["next_step"]
     assert store.stored_state().state == word
 
