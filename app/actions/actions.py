@@ -27,7 +27,7 @@ class Actions(QObject):
         self.resume_file = self._action(
             "Resume from state &file…", "file", "Ctrl+Shift+R", "Resume from a state file or a run's folder"
         )
-        self.replay = self._action("Re&play", "replay", "F5", "Replay this run from its first step")
+        self.reload = self._action("Re&load", "replay", "F5", "Read this run and the list of runs again")
         self.rename = self._action("Re&name", "edit", "F2", "Rename this run")
         self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")
         self.copy_path = self._action("Cop&y path", "copy", "", "Copy the path of this run's folder")
@@ -66,8 +66,8 @@ class Actions(QObject):
         explain(self.stop, available.stop)
         explain(self.resume, available.resume)
         explain(self.resume_file, available.resume)
-        for action in (self.replay, self.folder, self.copy_path, self.rename, self.log):
-            explain(action, available.replay)
+        for action in (self.folder, self.copy_path, self.rename, self.log):
+            explain(action, available.shown)
         for kind, action in self.exports.items():
             explain(action, available.exports[kind])
 

@@ -47,6 +47,7 @@ class AvailableActions:
     """The reason why each action and each kind of export is unavailable; None where it is available.
 
     Attributes:
+        shown: Of all that is done with the run in sight.
         stop_is_now: The next Stop ends the run at once, because it was asked before.
         stop_tip: The effect of the next Stop.
     """
@@ -54,7 +55,7 @@ class AvailableActions:
     start: str | None
     stop: str | None
     resume: str | None
-    replay: str | None
+    shown: str | None
     stop_is_now: bool
     stop_tip: str
     exports: Mapping[str, str | None]
@@ -68,7 +69,7 @@ def available_actions(context: ActionContext) -> AvailableActions:
         start=_why_not_start(context),
         stop=_why_not_stop(context, live),
         resume=f"Rankdeck is {context.busy}." if context.busy else None,
-        replay=None if shown is not None else "No run is selected.",
+        shown=None if shown is not None else "No run is selected.",
         stop_is_now=stopping,
         stop_tip=_stop_tip(shown, stopping),
         exports={kind: _why_not_export(kind, context) for kind in KINDS},

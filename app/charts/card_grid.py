@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 
@@ -105,6 +105,11 @@ class CardGrid(QScrollArea):
         """Gives one card all the room; None: each its own."""
         self._enlarged = key
         self.lay_out()
+
+    def key_at(self, place: QPoint) -> str | None:
+        """The card at a place on the screen."""
+        at = self.body.mapFromGlobal(place)
+        return next((key for key, card in self._shown.items() if card.geometry().contains(at)), None)
 
     # --- laying out --------------------------------------------------------------------------------------
 

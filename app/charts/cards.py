@@ -1,4 +1,4 @@
-"""Chart cards: the cards of a run's metrics, and which of them a person hid."""
+"""Chart cards: the cards of a run's metrics, and how a person arranged them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,33 @@ def compared_cards(steps: Collection[str], evals: Collection[str], heroes: Seque
     return sorted(cards, key=lambda card: (first.get(card.column, len(first)), *sort_key(card.column)))
 
 
-def hidden_cards(values: Mapping[str, Any]) -> frozenset[str]:
-    """Read the keys of the cards that a person hid, as `ChartCards` keeps them; else the usual ones."""
-    hidden = values.get("hidden")
-    return frozenset(key for key in hidden if isinstance(key, str)) if isinstance(hidden, list) else HIDDEN_AT_FIRST
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Cards that a person hid, and the order of those that were moved; others follow them."""
+
+    hidden: frozenset[str] = HIDDEN_AT_FIRST
+    order: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Arrangement:
+        """Read what `values` gave; anything else in it is ignored."""
+        hidden, order = values.get("hidden"), values.get("order")
+        return cls(
+            frozenset(key for key in hidden if isinstance(key, str)) if isinstance(hidden, list) else HIDDEN_AT_FIRST,
+            tuple(key for key in order if isinstance(key, str)) if isinstance(order, list) else (),
+        )
+
+    def values(self) -> dict[str, Any]:
+        return {"hidden": sorted(self.hidden), "order": list(self.order)}
+
+    def sort(self, keys: Sequence[str]) -> list[str]:
+        places = {key: place for place, key in enumerate(self.order)}
+        return sorted(keys, key=lambda key: places.get(key, len(places)))
+
+    def move(self, keys: Sequence[str], key: str, target: str) -> Arrangement:
+        """Move a card of `keys` to the place of another, which makes room."""
+        order = self.sort(keys)
+        place = order.index(target)
+        order.remove(key)
+        order.insert(place, key)
+        return replace(self, order=(*order, *(known for known in self.order if known not in order)))

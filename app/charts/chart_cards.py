@@ -1,23 +1,23 @@
-"""Cards of the shown run: their charts, and which are hidden."""
+"""Cards of the shown run: their charts, their order, and which are hidden."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.charts.card_grid import CardGrid
 from app.charts.cards import (
-    HIDDEN_AT_FIRST,
     LOSS_CARD,
     STEP_TIME_CARD,
     THROUGHPUT_CARD,
+    Arrangement,
     Card,
     cards_for,
-    hidden_cards,
 )
 from app.charts.device_chart import QUANTITIES, DeviceChart, device_cards, measured_devices
 from app.charts.plot_frame import PlotFrame
@@ -38,7 +38,7 @@ MOST_CHECKED: Final = 64
 
 
 class ChartCards(QObject):
-    """Makes the cards in a `CardGrid`; the hidden ones are remembered for each recipe."""
+    """Makes the cards in a `CardGrid`; their arrangement is remembered for each recipe."""
 
     made = Signal(object)
 
@@ -63,7 +63,7 @@ class ChartCards(QObject):
         self._found: list[str] = []
         self.cards: dict[str, Card] = dict(ALWAYS)
         self.shown: list[str] = []
-        self.hidden = HIDDEN_AT_FIRST
+        self.arrangement = Arrangement()
         self.frames: dict[str, PlotFrame] = {}
         self.grid = CardGrid(self.frame)
 
@@ -79,6 +79,9 @@ class ChartCards(QObject):
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
             frame.hide_chosen.connect(partial(self._on_hide_chosen, key))
+            frame.title.setCursor(Qt.CursorShape.OpenHandCursor)
+            frame.title.setToolTip("Drag to move this card")
+            frame.dragged.connect(partial(self._on_dragged, key))
             frame.entry_chosen.connect(partial(self._on_entry_chosen, key))
             self.made.emit(frame)
         return self.frames[key]
@@ -87,12 +90,12 @@ class ChartCards(QObject):
         return [self.frames[key].chart for key in self.shown if key in self.frames]
 
     def open_recipe(self, recipe: str, heroes: Sequence[Hero] = ()) -> None:
-        """Takes the hidden cards that were left for a recipe, and its heroes."""
+        """Takes the arrangement that was left for a recipe, and its heroes."""
         if recipe != self._recipe:
             self._recipe, self._heroes, self._columns = recipe, tuple(heroes), None
             values = self._settings.values(f"cards/{recipe}") if self._settings is not None and recipe else {}
-            self.hidden = hidden_cards(values)
-            self._arrange()
+            self.arrangement = Arrangement.read(values)
+            self._show()
 
     def follow(self) -> None:
         """Shows a card for each metric that the run has by now."""
@@ -102,7 +105,7 @@ class ChartCards(QObject):
             found = {card.key: card for card in found_cards}
             gone = self.frames.keys() - found.keys() - ALWAYS.keys()
             self.cards, self._found = ALWAYS | found, list(found)
-        self._arrange()
+        self._show()
         for frame in [self.frames.pop(key) for key in gone]:
             frame.chart.close_plot()
             frame.deleteLater()
@@ -140,26 +143,24 @@ class ChartCards(QObject):
         return [*cards_for(of_ranks, of_evaluations, self._heroes), *device_cards(of_devices)]
 
     def all_keys(self) -> list[str]:
-        return list(self._found)
+        return self.arrangement.sort(self._found)
 
     def title(self, key: str) -> str:
         return self.cards[key].title
 
     def set_hidden(self, key: str, hidden: bool) -> None:
-        self._hide(self.hidden | {key} if hidden else self.hidden - {key})
+        before = self.arrangement.hidden
+        self.arrange(replace(self.arrangement, hidden=before | {key} if hidden else before - {key}))
 
-    def show_usual(self) -> None:
-        self._hide(HIDDEN_AT_FIRST)
-
-    def _hide(self, hidden: frozenset[str]) -> None:
-        if hidden != self.hidden:
-            self.hidden = hidden
+    def arrange(self, arrangement: Arrangement) -> None:
+        if arrangement != self.arrangement:
+            self.arrangement = arrangement
             if self._settings is not None and self._recipe:
-                self._settings.set_values(f"cards/{self._recipe}", {"hidden": sorted(hidden)})
-            self._arrange()
+                self._settings.set_values(f"cards/{self._recipe}", arrangement.values())
+            self._show()
 
-    def _arrange(self) -> None:
-        self.shown = [key for key in self._found if key not in self.hidden]
+    def _show(self) -> None:
+        self.shown = [key for key in self.all_keys() if key not in self.arrangement.hidden]
         self.grid.show_cards(self.shown)
 
     # --- what all charts have in common --------------------------------------------------------------------
@@ -193,6 +194,12 @@ class ChartCards(QObject):
     def _on_hide_chosen(self, key: str) -> None:
         self.frames[key].enlarge.setChecked(False)
         self.set_hidden(key, True)
+
+    def _on_dragged(self, key: str, place: QPoint) -> None:
+        """Moves a card as soon as it is held over another one."""
+        target = self.grid.key_at(place)
+        if target is not None and target != key:
+            self.arrange(self.arrangement.move(self._found, key, target))
 
     def _on_entry_chosen(self, key: str, curve: str, alone: bool) -> None:
         self._options.choose(curve, alone, self.frames[key].readout.keys())

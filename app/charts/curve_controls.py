@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.charts.cards import HIDDEN_AT_FIRST
+from app.charts.cards import Arrangement
 from app.charts.chart_cards import ChartCards
 from app.run_data.series import AxisName
 from app.style.fonts import tabular
@@ -136,7 +136,7 @@ class CardsButton(QPushButton):
         self.setMenu(self._menu)
 
     def fill(self) -> QMenu:
-        cards, hidden = self._cards, self._cards.hidden
+        cards, hidden = self._cards, self._cards.arrangement.hidden
         keys = cards.all_keys()
         self._menu.clear()
         if len(keys) > MOST_LISTED:
@@ -149,6 +149,6 @@ class CardsButton(QPushButton):
         if keys:
             self._menu.addSeparator()
         reset = self._menu.addAction("&Show the usual cards")
-        reset.setEnabled(hidden != HIDDEN_AT_FIRST)
-        reset.triggered.connect(cards.show_usual)
+        reset.setEnabled(cards.arrangement != Arrangement())
+        reset.triggered.connect(lambda: cards.arrange(Arrangement()))
         return self._menu

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.plots.chart import KEYS, Chart
@@ -35,10 +35,12 @@ class PlotFrame(QFrame):
 
     Signals:
         enlarge_toggled: It is to have all the room, or its own again.
+        dragged: Its head is held at this place on the screen.
     """
 
     enlarge_toggled = Signal(bool)
     hide_chosen = Signal()
+    dragged = Signal(QPoint)
     entry_chosen = Signal(str, bool)
 
     def __init__(self, title: str, chart: Chart, parent: QWidget | None = None) -> None:
@@ -98,7 +100,7 @@ class PlotFrame(QFrame):
     def _fit_head(self) -> None:
         """Hides the unit before values are left out."""
         buttons = 2 * self.more.sizeHint().width()
-        room = self.width() - self.title.sizeHint().width() - buttons - 3 * HEAD_MARGIN
+        room = self.width() - self.title.sizeHint().width() - buttons - 5 * HEAD_MARGIN
         fits = self.unit.sizeHint().width() + self.readout.least_width() <= room
         self.unit.setVisible(bool(self.unit.text()) and fits)
 
@@ -109,6 +111,13 @@ class PlotFrame(QFrame):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         draw_card(self)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        in_head = event.position().y() < self.chart.y()
+        event.setAccepted(in_head and event.button() == Qt.MouseButton.LeftButton)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self.dragged.emit(event.globalPosition().toPoint())
 
     def _pop_up(self, place: QPoint) -> None:
         # Here: the first picture needs no menu, nor what it saves.

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
 )
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette, QPen, QPolygonF
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.runs.run_list import CURVE, ROW
 from app.runs.run_row import RunRow, detail_text, is_live, progress, reason, title_text, value_text
@@ -43,6 +43,7 @@ SPARK_WIDTH: Final = 56
 SPARK_LINE: Final = 1.3
 LEAST_WIDTH_WITH_SPARK: Final = 200
 PIN: Final = 12
+EDITOR_EDGE: Final = 4
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -84,6 +85,21 @@ class RunDelegate(QStyledItemDelegate):
         if is_live(row.entry):
             _paint_progress(painter, option.palette, row, QRect(text.left(), box.bottom() + 3, text.width(), 2))
         painter.restore()
+
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, _index: Index) -> QWidget:
+        editor = QLineEdit(parent)
+        editor.setPalette(QApplication.palette())  # a list's selection is too quiet for a text
+        return editor
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, _index: Index) -> None:
+        box = _box(option.rect).adjusted(ICON + LINE_GAP, -EDITOR_EDGE, 0, 0)
+        box.setHeight(option.fontMetrics.height() + 2 * EDITOR_EDGE)
+        editor.setGeometry(box)
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        # A live run's row changes every second: what is typed stays.
+        if not (isinstance(editor, QLineEdit) and editor.isModified()):
+            super().setEditorData(editor, index)
 
 
 def _box(row: QRect) -> QRect:
@@ -148,10 +164,10 @@ def elided_detail(row: RunRow, metrics: QFontMetrics, width: int) -> str:
     Devices and date tell runs of one recipe apart; of a reason for failure only the end is cut.
     """
     text = detail_text(row.record)
-    if metrics.horizontalAdvance(text) <= width or reason(row.entry):
+    if metrics.horizontalAdvance(text) < width or reason(row.entry):  # which is rounded
         return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
     first, *between, last = text.split(SEPARATOR)
-    while between and metrics.horizontalAdvance(SEPARATOR.join((first, *between, last))) > width:
+    while between and metrics.horizontalAdvance(SEPARATOR.join((first, *between, last))) >= width:
         between.pop()
     head = SEPARATOR.join((first, *between))
     room = width - metrics.horizontalAdvance(SEPARATOR + last)

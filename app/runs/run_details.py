@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from app.runs.run_row import NO_CURVE, RunRow, is_live
 from app.threads.bridge import Feed, Send
 from core.metrics.curve import MetricCurve, read_curve
+from core.run_folder.removal import folder_bytes
 from core.run_folder.store import RunStore
 
 # The first picture of the shown run comes first.
@@ -26,11 +27,12 @@ Version: TypeAlias = tuple[float, int, str]
 
 @dataclass(frozen=True, slots=True)
 class CurveRead:
-    """A run's curve as it was at a version."""
+    """A run's curve, and its size on the disk, as they were at a version."""
 
     path: Path
     version: Version
     curve: MetricCurve
+    size_bytes: int = 0
 
 
 def version_of(row: RunRow) -> Version:
@@ -40,7 +42,7 @@ def version_of(row: RunRow) -> Version:
 
 
 class RunDetails(Feed):
-    """Reads the curve that a row shows beside its state."""
+    """Reads the curve and the size that a row shows beside its state."""
 
     curve_read = Signal(object)
 
@@ -60,7 +62,7 @@ class RunDetails(Feed):
                 if row is not None:
                     with self._changed:
                         self._read[row.path] = (version_of(row), time.monotonic())
-                    send(CurveRead(row.path, version_of(row), _read(row)))
+                    send(_read(row))
 
         self._start("run details", work)
 
@@ -113,6 +115,7 @@ class RunDetails(Feed):
         self.curve_read.emit(item)
 
 
-def _read(row: RunRow) -> MetricCurve:
+def _read(row: RunRow) -> CurveRead:
     store = RunStore(row.path)
-    return read_curve(store.columns, store.metrics, row.metric.names, row.metric.eval_names)
+    curve = read_curve(store.columns, store.metrics, row.metric.names, row.metric.eval_names)
+    return CurveRead(row.path, version_of(row), curve, folder_bytes(row.path))

@@ -1,7 +1,8 @@
-"""Edits of runs' names, tags and notes, each in a small dialog."""
+"""Edits of runs' names, tags and notes."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,18 +30,18 @@ class RunEdits(QObject):
     def __init__(self, model: RunListModel, parent: QWidget) -> None:
         super().__init__(parent)
         self._model, self._parent = model, parent
+        model.renamed.connect(self.rename)
 
     def edit_name(self, path: Path) -> None:
         record = self._model.record(path)
-        if record is None:
-            return
-        before = record.notes.name or record.label
+        if record is not None:
+            label, take = "Name (empty: the one it was started with)", functools.partial(self.rename, path)
+            self._ask(f"Rename {record.label}", label, record.label, take)
 
-        def take(name: str) -> None:
-            if name.strip() != before:
-                self.changed.emit((path,), lambda notes: notes.renamed(name))
-
-        self._ask(f"Rename {record.label}", "Name (empty: the one it was started with)", before, take)
+    def rename(self, path: Path, name: str) -> None:
+        record = self._model.record(path)
+        if record is not None and name.strip() != record.label:
+            self.changed.emit((path,), lambda notes: notes.renamed(name))
 
     def pin(self, paths: Sequence[Path], pinned: bool) -> None:
         self.changed.emit(paths, lambda notes: replace(notes, pinned=pinned))

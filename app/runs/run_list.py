@@ -42,11 +42,13 @@ class RunListModel(QAbstractListModel):
         curve_wanted: A `RunRow` that is in sight and has no curve yet, or an old one.
         all_curves_wanted: The order asks for the main metric of every run, in sight or not.
         arranged: The rows were filtered and ordered again.
+        renamed: A run's folder and the name that was typed into its row.
     """
 
     curve_wanted = Signal(object)
     all_curves_wanted = Signal()
     arranged = Signal()
+    renamed = Signal(object, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -56,6 +58,7 @@ class RunListModel(QAbstractListModel):
         self._order = NEWEST
         self._terms: tuple[Term, ...] = ()
         self._curves: dict[Path, MetricCurve] = {}
+        self._sizes: dict[Path, int] = {}
         self._shown: tuple[Path, float] | None = None
         self._wanted: dict[Path, tuple[Version, float]] = {}
         self._sort_due = QTimer(self, singleShot=True, interval=SORT_AFTER_MS)
@@ -121,11 +124,20 @@ class RunListModel(QAbstractListModel):
         if role == CURVE:
             self._want_curve(row)
             return self._curves.get(row.path, NO_CURVE)
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return row.record.label
         if role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
-            return description(row, self._curves.get(row.path, NO_CURVE))
+            return description(row, self._curves.get(row.path, NO_CURVE), self._sizes.get(row.path, 0))
         return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemIsEditable if index.isValid() else flags
+
+    def setData(self, index: Index, value: Any, _role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Ask for another name; the row has it once it is written."""
+        self.renamed.emit(self._rows[index.row()].path, value)
+        return True
 
     def show(self, rows: Sequence[RunRow]) -> None:
         self._all = ordered(rows, self._order, self._curves)
@@ -133,6 +145,7 @@ class RunListModel(QAbstractListModel):
             paths = {row.path for row in rows}
             self._texts = {path: text for path, text in self._texts.items() if path in paths}
             self._curves = {path: curve for path, curve in self._curves.items() if path in paths}
+            self._sizes = {path: size for path, size in self._sizes.items() if path in paths}
             self._wanted = {path: wanted for path, wanted in self._wanted.items() if path in paths}
         self._arrange()
 
@@ -159,6 +172,7 @@ class RunListModel(QAbstractListModel):
         return replace(row, shown=self._shown[1]) if self._shown is not None and row.path == self._shown[0] else row
 
     def set_curve(self, read: CurveRead) -> None:
+        self._sizes[read.path] = read.size_bytes
         if self._curves.get(read.path) != read.curve:
             self._curves[read.path] = read.curve
             if self._order == BEST and not self._sort_due.isActive():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.formatting import UNKNOWN, duration, number, percent
+from core.formatting import UNKNOWN, byte_size, duration, number, percent
 from core.metrics.curve import MetricCurve
 from core.recipes.main_metric import LOSS, MainMetric
 from core.run_folder.naming import SEPARATOR, begun_text, devices_text
@@ -113,8 +113,8 @@ def day_text(created: float, now: float | None = None) -> str:
     return day if begun.tm_year == today.tm_year else f"{day} {begun.tm_year}"
 
 
-def description(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
-    """A run for its tooltip and for screen readers, a line for each fact; its folder last."""
+def description(row: RunRow, curve: MetricCurve = NO_CURVE, size_bytes: int = 0) -> str:
+    """A run for its tooltip and for screen readers, a line for each fact; its folder and its size on the disk last."""
     record, notes, state = row.record, row.record.notes, row.entry.state
     lines = [record.label, _headline(record)]
     if state is not None:
@@ -123,7 +123,7 @@ def description(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
         lines.append(f"Started {begun_text(state.created)}" if state.created else "")
     lines += [_where(record), "Pinned" if notes.pinned else ""]
     lines += [f"Tags: {', '.join(notes.tags)}" if notes.tags else "", _shortened(notes.note)]
-    lines.append(record.path.name)
+    lines.append(record.path.name + (f"{SEPARATOR}{byte_size(size_bytes)}" if size_bytes else ""))
     return "\n".join(line for line in lines if line)
 
 

@@ -20,12 +20,10 @@ class RunView(QListView):
     Signals:
         chosen: Folders of the chosen rows, after the user chose others.
         opened: The folder of a row on which Enter was pressed.
-        rename_requested: F2 was pressed on the row of this folder.
     """
 
     chosen = Signal(object)
     opened = Signal(object)
-    rename_requested = Signal(object)
     removal_requested = Signal()
 
     def __init__(self, model: RunListModel) -> None:
@@ -71,14 +69,16 @@ class RunView(QListView):
         self._is_model_changing = False
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter opens a run, F2 renames, Del removes; the rest is the list's own."""
-        key, is_plain = event.key(), not event.modifiers() & ~_KEYPAD
+        """Enter opens a run, F2 renames it in its row, Del removes; the rest is the list's own."""
+        key, is_editing = event.key(), self.state() == self.State.EditingState
+        is_plain = not is_editing and not event.modifiers() & ~_KEYPAD  # the editor passes its Enter on
         if is_plain and key == Qt.Key.Key_Delete:
             self.removal_requested.emit()
         elif is_plain and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2):
-            if self.currentIndex().isValid():
-                signal = self.rename_requested if key == Qt.Key.Key_F2 else self.opened
-                signal.emit(self.currentIndex().data(ROW).path)
+            if self.currentIndex().isValid() and key == Qt.Key.Key_F2:
+                self.edit(self.currentIndex())
+            elif self.currentIndex().isValid():
+                self.opened.emit(self.currentIndex().data(ROW).path)
         else:
             super().keyPressEvent(event)
 

@@ -121,7 +121,6 @@ class RunsPanel(QWidget):
         view.selectionModel().selectionChanged.connect(self._show_foot)
         view.opened.connect(self._open)
         view.clicked.connect(self._on_clicked)
-        view.rename_requested.connect(self.edits.edit_name)
         view.removal_requested.connect(self._on_removal_requested)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
@@ -247,7 +246,7 @@ class RunsPanel(QWidget):
             live = IS_LIVE if is_live(first.entry) else ""
             _entry(menu, "R&esume…", lambda: self.resume_requested.emit(path), sign="resume", why_not=live)
             menu.addSeparator()
-            _entry(menu, "&Rename", lambda: edits.edit_name(path), key="F2")
+            _entry(menu, "&Rename", lambda: self.view.edit(self.view.selectedIndexes()[0]), key="F2")
         is_pinned = all(row.record.notes.pinned for row in rows)
         _entry(menu, "Un&pin" if is_pinned else "&Pin", lambda: edits.pin(paths, not is_pinned), sign="pin")
         _entry(menu, "&Tags…", lambda: edits.edit_tags(rows))

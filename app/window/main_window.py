@@ -100,7 +100,7 @@ class MainWindow(QMainWindow):
         exports = QMenu("E&xport", self, toolTipsVisible=True)
         exports.addActions([actions.exports[kind] for kind in KINDS])
         more = QMenu(self, toolTipsVisible=True)
-        more.addActions([actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path])
+        more.addActions([actions.rename, actions.reload, actions.log, actions.folder, actions.copy_path])
         more.addSeparator()
         more.addActions([actions.compare, actions.doctor, actions.about])
         self.top_bar = TopBar(actions)
@@ -131,7 +131,7 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         actions = self.actions_
         self.addActions([
-            actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
+            actions.stop, actions.resume, actions.resume_file, actions.reload, actions.log, actions.folder,
             actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
             actions.find,
         ])  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QInputDialog, QMessageBox
+from PySide6.QtWidgets import QInputDialog, QLineEdit, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -58,7 +58,9 @@ def test_names_from_both_sides(open_window: OpenWindow, qtbot: QtBot, three: lis
     view = rankdeck.window.runs.view
     view.setFocus()
     qtbot.keyClick(view, Qt.Key.Key_F2)
-    answer(rankdeck, "the good one")
+    editor = view.findChildren(QLineEdit)[-1]
+    qtbot.keyClicks(editor, "the good one")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "the good one", "c"], timeout=SOON_MS)
     assert read_notes(three[1]).name == "the good one"
     assert main(["rename", "the good one", "a better one", "--runs-dir", str(runs_dir)]) == 0

@@ -140,7 +140,7 @@ def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> 
     rankdeck = open_window()
     actions = rankdeck.window.actions_
     assert not actions.stop.isEnabled() and "No run is selected" in actions.stop.toolTip()
-    assert not actions.replay.isEnabled() and "No run is selected" in actions.replay.toolTip()
+    assert not actions.folder.isEnabled() and "No run is selected" in actions.folder.toolTip()
     type_into(rankdeck, "lr", "fast", qtbot)
     assert not actions.start.isEnabled() and "'fast' is not a number" in actions.start.toolTip()
 
@@ -149,7 +149,7 @@ def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
     actions = open_window().window.actions_
     keys = {
         action: action.shortcut().toString(QKeySequence.SequenceFormat.PortableText)
-        for action in (actions.start, actions.stop, actions.resume, actions.replay, actions.log, actions.help)
+        for action in (actions.start, actions.stop, actions.resume, actions.reload, actions.log, actions.help)
     }
     assert list(keys.values()) == ["Ctrl+Return", "Ctrl+.", "Ctrl+R", "F5", "Ctrl+L", "F1"]
     assert [key.toString() for key in actions.new_run.shortcuts()] == ["Ctrl+N", "F9"]

@@ -24,7 +24,7 @@ def going(**changes: object) -> RunState:
 def test_nothing_shown_and_a_good_draft() -> None:
     actions = available_actions(ActionContext(checked=GOOD, ticked=[SLOT]))
     assert actions.start is None and actions.resume is None
-    assert actions.stop == "No run is selected." and actions.replay == "No run is selected."
+    assert actions.stop == "No run is selected." and actions.shown == "No run is selected."
 
 
 def test_a_wrong_draft_says_what_is_wrong() -> None:

@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.charts.cards import Arrangement
 from app.charts.plots_panel import PlotsPanel
 from app.plots.chart import KEYS
 from app.plots.curve_options import FIRST_SMOOTHING
@@ -60,7 +61,7 @@ def panel(qtbot: QtBot, _panel_of_file: PlotsPanel) -> PlotsPanel:
         frame.chart.setAccessibleDescription(KEYS)
     if (focused := made.focusWidget()) is not None:
         focused.clearFocus()
-    made.cards.show_usual()
+    made.cards.arrange(Arrangement())
     made.cards.grid.verticalScrollBar().setValue(0)
     made.smoothing.set_strength(FIRST_SMOOTHING)
     made.log_box.setChecked(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.charts.cards import HIDDEN_AT_FIRST, cards_for, compared_cards, hidden_cards
+from app.charts.cards import HIDDEN_AT_FIRST, Arrangement, cards_for, compared_cards
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
 
@@ -51,9 +51,18 @@ def test_what_a_recipe_names_comes_first_under_its_name() -> None:
     assert usual == cards_for(["loss", "tokens_per_s", "lr"], ["val_loss"])
 
 
-def test_hidden_cards_of_any_version_are_read() -> None:
-    assert hidden_cards({"order": ["b", "a"], "hidden": [1, "a"]}) == {"a"}
-    assert hidden_cards({"hidden": "nonsense"}) == hidden_cards({}) == HIDDEN_AT_FIRST
+def test_arrangements_of_any_version_are_read() -> None:
+    found = Arrangement.read({"order": ["b", 2, "a"], "hidden": [1, "a"]})
+    assert (found.hidden, found.order) == ({"a"}, ("b", "a")) and Arrangement.read(found.values()) == found
+    assert Arrangement.read({"hidden": "nonsense", "order": None}) == Arrangement.read({}) == Arrangement()
+    assert Arrangement().hidden == HIDDEN_AT_FIRST
+
+
+def test_a_moved_card_takes_the_place_of_another() -> None:
+    one = Arrangement().move("abcd", "d", "b")
+    assert one.sort("abcd") == list("adbc")
+    assert one.move("abcd", "a", "c").sort("abcd") == list("dbca")
+    assert one.move("ax", "x", "a").sort("abcdx") == list("xadbc"), "cards that this run lacks keep their places"
 
 
 def test_every_metric_of_compared_runs_has_its_own_card() -> None:

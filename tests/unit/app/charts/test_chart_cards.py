@@ -71,6 +71,25 @@ def test_hidden_cards_belong_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: RunS
         panel._data.close()
 
 
+def test_a_card_is_dragged_by_its_head_and_stays(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
+    settings = settings_in(tmp_path / "settings.ini")
+    panel = shown(run, settings)
+    qtbot.addWidget(panel)
+    loss, target = panel.loss, panel.cards.frame("step_time")
+    qtbot.mousePress(loss, Qt.MouseButton.LeftButton, pos=QPoint(20, 10))
+    qtbot.mouseMove(loss, pos=loss.mapFromGlobal(target.mapToGlobal(target.rect().center())))
+    qtbot.mouseRelease(loss, Qt.MouseButton.LeftButton)
+    moved = ["throughput", "step_time", "loss", *USUAL[3:]]
+    assert panel.cards.shown == moved
+    panel._data.close()
+    again = shown(run, settings)
+    qtbot.addWidget(again)
+    assert again.cards.shown == moved, "remembered"
+    action(again.cards_button.fill(), "Show the usual cards").trigger()
+    assert again.cards.shown == USUAL
+    again._data.close()
+
+
 def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     tmp_path: Path, make_panel: Make, qtbot: QtBot
 ) -> None:

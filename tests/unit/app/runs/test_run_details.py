@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.runs import run_details
 from app.runs.run_details import CurveRead, RunDetails
 from app.runs.run_list import CURVE, RunList
 from app.runs.run_scanner import RunScanner
+from core.formatting import byte_size
 from core.metrics.curve import POINTS
+from core.run_folder.removal import folder_bytes
 from tests.helpers.synthetic_run import Shape, write_lines
 
 pytestmark = pytest.mark.windows
@@ -33,6 +36,8 @@ def test_a_curve_is_read_when_its_row_is_painted(tmp_path: Path, qtbot: QtBot) -
     with qtbot.assertNotEmitted(runs.model.curve_wanted):
         index.data(CURVE)  # painted again before it is read
     qtbot.waitUntil(lambda: len(index.data(CURVE).points) == POINTS, timeout=SOON_MS)
+    tip = index.data(Qt.ItemDataRole.ToolTipRole).splitlines()
+    assert tip[-1] == f"r · {byte_size(folder_bytes(tmp_path / 'r'))}", "its size on the disk"
     runs.close()
 
 

@@ -106,6 +106,7 @@ def test_the_tooltip_has_tags_note_and_folder() -> None:
     lines = description(RunRow(noted)).splitlines()
     assert lines[0] == "night" and lines[1].startswith("Starting") and lines[2].startswith("Started ")
     assert lines[3:] == ["Pinned", "Tags: lr, v2", "Half the rate.", "r"]
+    assert description(RunRow(noted), size_bytes=3_400_000).endswith("\nr · 3.4 MB")
     long = dataclasses.replace(noted, notes=RunNotes(note="x" * 5000))
     assert len(description(RunRow(long))) < 600
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QInputDialog, QMenu
+from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.runs.run_delegate import elided_detail
@@ -132,14 +132,31 @@ def test_a_filter_chooses_no_other_run(panel: RunsPanel, qtbot: QtBot, runs: Pat
     assert chosen(panel) == ["failed"]
 
 
+def name_editor(panel: RunsPanel, qtbot: QtBot) -> QLineEdit:
+    qtbot.keyClick(panel.view, Qt.Key.Key_F2)
+    return panel.view.findChildren(QLineEdit)[-1]
+
+
+def test_a_name_is_typed_in_its_row(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
+    panel.show_current(runs / "live")
+    panel.view.setFocus()
+    editor = name_editor(panel, qtbot)
+    assert editor.selectedText() == editor.text() != "" and editor.geometry().top() < 20
+    qtbot.keyClicks(editor, "a night")
+    model = panel.view.model()
+    assert isinstance(model, RunListModel)
+    model.show_value(runs / "live", 1.25)  # a step of the run, whose row changes
+    with qtbot.assertNotEmitted(panel.current_chosen), qtbot.waitSignal(panel.edits.changed) as changed:
+        qtbot.keyClick(editor, Qt.Key.Key_Return)
+    assert changed.args[0] == (runs / "live",) and changed.args[1](RunNotes()).name == "a night"
+
+
 def test_only_another_name_renames(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
     panel.show_current(runs / "old")
     panel.view.setFocus()
-    qtbot.keyClick(panel.view, Qt.Key.Key_F2)
-    dialog = panel.findChildren(QInputDialog)[-1]
-    assert dialog.textValue() == "the old one"
     with qtbot.assertNotEmitted(panel.edits.changed):
-        dialog.accept()
+        qtbot.keyClick(name_editor(panel, qtbot), Qt.Key.Key_Escape)
+        qtbot.keyClick(name_editor(panel, qtbot), Qt.Key.Key_Return)
     panel.rename_shown()
     dialog = panel.findChildren(QInputDialog)[-1]
     dialog.setTextValue("night")
