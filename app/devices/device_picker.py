@@ -100,6 +100,7 @@ class DevicePicker(QWidget):
         self._list = QWidget()
         self._cards = lay_column(self._list, spacing=8)
         self.fold.toggled.connect(self._list.setVisible)
+        self.fold.toggled.connect(self._show_cpu)
         self._room, self._folded_by_hand = 0, False
         cuda = lay_row(None, self.get_cuda, None)
         lay_column(self, self._chips, self._notice, cuda, self._list, self.cpu, self.problem, spacing=8)
@@ -144,13 +145,20 @@ class DevicePicker(QWidget):
         for row in self._rows.values():
             row.set_line(lines, says_name=len(names) > 1)
         self._cards.setSpacing(2 if lines else 8)
-        self.cpu.set_line(lines and bool(self._choice.usable))
+        self.cpu.set_line(bool(self._choice.usable))
         self.fold.setVisible(lines)
         self._count.setVisible(not lines)
         if not lines:
             self.fold.setChecked(True)
         elif not self._folded_by_hand and self._room > 0:
             self.fold.setChecked(count * (LINE_HEIGHT + 2) <= self._room)
+        self._show_cpu()
+
+    def _show_cpu(self) -> None:
+        """Show the CPU with folded GPUs where there is room, or it trains."""
+        is_folded = not (self.fold.isHidden() or self.fold.isChecked())
+        is_chosen = any(slot.box.isChecked() for slot in self.cpu.slots.values())
+        self.cpu.setVisible(bool(self.cpu.slots) and (is_chosen or not is_folded or self._room > 1))
 
     def _on_folded(self) -> None:
         self._folded_by_hand = True

@@ -28,8 +28,7 @@ BOX_GAP: Final = 8
 # How far the figures stand in from the check box.
 MARGIN: Final = 24
 EDGES: Final = (12, 8, 12, 8)
-WATTS: Final = "  999 W"
-WIDEST_FIGURES: Final = f"100 % busy  99 °C{WATTS}"
+WIDEST_FIGURES: Final = "100 % busy  99 °C  999 W"
 WIDEST_MEMORY: Final = "99.9 / 999 GiB"
 # Qt's QWIDGETSIZE_MAX.
 UNLIMITED: Final = (1 << 24) - 1
@@ -111,8 +110,7 @@ class DeviceRow(Card):
         grid.setContentsMargins(*((8, 0, 8, 0) if line else EDGES))
         grid.setHorizontalSpacing(6 if line else 8)
         grid.setColumnMinimumWidth(0, 0 if line else MARGIN - BOX_GAP)
-        widest = WIDEST_FIGURES[: -len(WATTS)] if line else WIDEST_FIGURES
-        self.figures.setMinimumWidth(self.figures.fontMetrics().horizontalAdvance(widest))
+        self.figures.setMinimumWidth(self.figures.fontMetrics().horizontalAdvance(self._in_sight(WIDEST_FIGURES)))
         grid.setColumnMinimumWidth(3, self.figures.minimumWidth() if line else 0)
         names_grow = line and self._says_name
         grid.setColumnStretch(0, int(names_grow))
@@ -142,6 +140,10 @@ class DeviceRow(Card):
             self.is_line, self._says_name = is_line, says_name
             self._lay_out()
             self.set_device(self.device)
+
+    def _in_sight(self, figures: str) -> str:
+        """Of a line without power, beside a name also without temperature; the tooltip has them."""
+        return "  ".join(figures.split("  ")[: 3 if not self.is_line else 1 if self._says_name else 2])
 
     @property
     def is_lost(self) -> bool:
@@ -193,14 +195,15 @@ class DeviceRow(Card):
             f"⚠ {text[0].upper()}{text[1:]}" if text else "", "error" if self.is_lost and not hidden else "warning"
         )
         status = "" if trouble else _status(sample, self._against)
-        self.status.set_full_text(status)
+        self.status.set_full_text(status, status.removesuffix(" of PyTorch"))
         figures = _figures(sample)
-        self.figures.setText(figures.rpartition("  ")[0] if self.is_line else figures)  # power is in its tooltip then
+        self.figures.setText(self._in_sight(figures))
         is_notable = bool(trouble or self._held or self._against)
         # What is odd about a card is more than its figures.
         if self.is_line:
             self.warning.hide()
-            self.status.set_full_text(" · ".join(part for part in (f"⚠ {text}" if text else "", status) if part))
+            line = " · ".join(part for part in (f"⚠ {text}" if text else "", status) if part)
+            self.status.set_full_text(line, "in use" if "not listed" in line else line.removeprefix("in use by "))
         self.status.setVisible(is_notable if self.is_line else bool(status) or not text)
         self.figures.setVisible(not self.is_line or not is_notable)
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes

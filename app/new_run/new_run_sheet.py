@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction, QHideEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QLayout, QScrollArea, QWidget
+from PySide6.QtWidgets import QLabel, QLayout, QScrollArea, QWidget
 
 from app.devices.device_picker import BalanceCard, DevicePicker
 from app.draft.draft import CheckedDraft, Draft
@@ -160,7 +160,8 @@ class NewRunSheet(QWidget):
     def _lay_out(self) -> None:
         where = lay_column(None, self.devices, self.machines, self.balance, spacing=8, margins=(MARGIN, 0, 0, 4))
         parts = {"What": (self.what,), "Where": (where, self.mode, self.form.where), "How": (self.form,)}
-        self._scroll = scroll = _scrolled_groups(parts)
+        self._scroll, self._headings = _scrolled_groups(parts)
+        scroll = self._scroll
         lay_column(self, self.header, scroll, self.summary, grow=scroll)
         self.notice = FloatingNotice(scroll)
         self.setMinimumWidth(MIN_WIDTH)
@@ -173,6 +174,7 @@ class NewRunSheet(QWidget):
         """Keep the mode in sight, however many GPUs there are."""
         height = self._scroll.viewport().height()
         self.what.set_low(height < LOW)
+        self._headings[0].setVisible(height >= LOW)
         above, below = self.what.sizeHint().height() + ABOVE_GPUS, BELOW_GPUS
         self.devices.set_room(max(1, height - above - below))
 
@@ -326,12 +328,11 @@ class NewRunSheet(QWidget):
             self.set_draft(self.drafts.get(recipe.name, fresh), keep_devices=True)
 
 
-def _scrolled_groups(groups: Mapping[str, Sequence[QWidget | QLayout]]) -> QScrollArea:
+def _scrolled_groups(groups: Mapping[str, Sequence[QWidget | QLayout]]) -> tuple[QScrollArea, list[QLabel]]:
     """Groups of parts under their headings, in a column that scrolls."""
-    content = QWidget()
+    content, headings = QWidget(), [bold_label(title) for title in groups]
     column = lay_column(content, spacing=4, margins=(0, 4, 4, 16))
-    for title, parts in groups.items():
-        label = bold_label(title)
+    for label, parts in zip(headings, groups.values(), strict=True):
         label.setContentsMargins(MARGIN, 12 if column.count() else 0, 0, 4)
         column.addWidget(label)
         for part in parts:
@@ -341,4 +342,4 @@ def _scrolled_groups(groups: Mapping[str, Sequence[QWidget | QLayout]]) -> QScro
     scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)  # nothing moves when it comes and goes
     scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    return scroll
+    return scroll, headings

@@ -105,11 +105,29 @@ def test_eight_gpus_are_a_line_each_with_their_figures(picker: DevicePicker) -> 
     assert "% busy" in rows[1].figures.text() and rows[1].figures.isVisible() and not rows[1].status.isVisible()
     assert rows[3].status.full_text.startswith("in use") and not rows[3].figures.isVisible()
     assert rows[3].rect().contains(rows[3].status.geometry()) and rows[3].status.width() > 100
+    assert rows[3].status.text() == "in use", "by whom is not known"
+    user = DeviceProcess(4182, "python", 69 << 30)
+    picker.show_samples([DeviceSample("GPU-3", 1.0, 97.0, 70 << 30, 80 << 30, processes=(user,))])
+    assert rows[3].status.text().startswith("python") and rows[3].status.full_text.startswith("in use by python")
     assert picker.fold.text() == "7 of 8 H100 80GB HBM3" and picker.cpu.sizeHint().height() < 48
     picker.fold.click()
     assert not rows[0].isVisible() and len(picker.selected()) == 7, "folded, they stay chosen"
     picker.set_room(800)
     assert not rows[0].isVisible(), "who folded it decides"
+
+
+def test_the_cpu_folds_with_the_gpus_where_the_sheet_is_low(picker: DevicePicker) -> None:
+    picker.show()
+    picker.set_devices([*eight(), *SLOTS], None)
+    for room, folded, shown in ((200, True, True), (1, True, False), (400, False, True)):
+        picker.set_room(room)
+        assert (picker.fold.isChecked(), picker.cpu.isVisible()) == (not folded, shown)
+    picker.set_room(1)
+    picker.fold.click()
+    assert picker.cpu.isVisible(), "as far away as the GPUs"
+    picker.select(["cpu:0"])
+    picker.fold.click()
+    assert picker.cpu.isVisible(), "it trains"
 
 
 def test_few_gpus_stay_cards_where_there_is_room(picker: DevicePicker) -> None:
