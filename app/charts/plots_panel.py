@@ -254,6 +254,7 @@ class PlotsPanel(QWidget):
 
     def _on_changed(self, change: ChangeSet) -> None:
         if change.rewound or change.caught_up:
+            self.cards.grid.show_empty(_why_empty(self._data))
             self._schedule()
             return
         groups = {group for group in change.groups if group.startswith(PLOTTED)}
@@ -261,7 +262,7 @@ class PlotsPanel(QWidget):
             self._schedule(groups)
 
     def _on_status_changed(self, state: RunState | None) -> None:
-        self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
+        self.cards.grid.show_empty(_why_empty(self._data))
         if state is not None:
             self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
             known = state.devices, not state.is_live
@@ -275,7 +276,7 @@ class PlotsPanel(QWidget):
         if text:
             self.cards.grid.show_empty(text + ("" if done is None else f": {percent(done)}"))
         else:
-            self.cards.grid.show_empty(_why_empty(self._data.state, self._data.is_open))
+            self.cards.grid.show_empty(_why_empty(self._data))
 
     def _on_card_made(self, frame: PlotFrame) -> None:
         frame.chart.where = self._where
@@ -362,11 +363,14 @@ class PlotsPanel(QWidget):
         super().hideEvent(event)
 
 
-def _why_empty(state: RunState | None, is_open: bool) -> str:
-    if not is_open or state is None:
+def _why_empty(data: RunData) -> str:
+    state = data.state
+    if not data.is_open or state is None or data.series.clock().rows:
         return ""
     if state.state == "starting":
         return f"Starting: {state.phase}" if state.phase else "Starting"
     if state.is_live:
         return "Waiting for the first step"
+    if not data.is_caught_up:
+        return ""
     return "This script reported no metrics." if state.recipe == USER_SCRIPT else "This run reported no steps."

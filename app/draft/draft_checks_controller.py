@@ -160,6 +160,7 @@ class DraftChecksController(QObject):
         path, rule = draft.dataset, draft.fields.get("data_files") or AUTO
         key = f"{path}\n{rule}"
         if not self._data.is_newest(key):
+            self.noted.emit(())  # they count another dataset's documents
             self._data.ask(key, lambda: dataset_size(path, rule, lambda: not self._data.is_newest(key)))
         if recipe is not None:
             self._packages.ask(f"{recipe.folder} {recipe.requires}", functools.partial(package_problems, recipe))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from app.window.run_display_controller import RunDisplayController
     from core.machine.packages import MissingPackageError
     from core.run_folder.state import RunState
+
+# Long enough to read them; they must not stay over the charts.
+NOTES_MS: Final = 20_000
 
 
 class RunController(QObject):
@@ -125,7 +128,7 @@ class RunController(QObject):
     def _on_noted(self, notes: Sequence[str]) -> None:
         new = [note for note in notes if note not in self._window.new_run.summary.noted]
         if new:
-            self._window.notice.say("info", "Run started, with notes", sentences(*new))
+            self._window.notice.say_briefly("Run started, with notes", sentences(*new), "info", NOTES_MS)
 
     def _on_start_failed(self, error: RankdeckError) -> None:
         from core.machine.packages import MissingPackageError

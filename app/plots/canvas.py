@@ -258,13 +258,17 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         super().paintEvent(event)
         self.took_s = self._made_in_s + time.thread_time() - began
 
+    def reason_empty(self) -> str:
+        """Why nothing is drawn; not known before there is a step: devices are sampled earlier."""
+        is_known = self.empty_text != NO_VALUES or any(np.isfinite(layer.x).any() for layer in self.layers)
+        return self.empty_text if self._scale is None and is_known else ""
+
     def drawForeground(self, painter: QPainter, _rect: QRectF) -> None:
         area = self.plot_area()
-        has_text = bool(self.layers) or self.empty_text != NO_VALUES  # not before there is a row
-        if self._scale is None and has_text and self.empty_text:
+        if text := self.reason_empty():
             painter.setPen(plot_colours(self.palette()).muted)
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(area.adjusted(8, 0, -8, 0), flags, self.empty_text)
+            painter.drawText(area.adjusted(8, 0, -8, 0), flags, text)
         if self.hasFocus():
             painter.setPen(hairline(self.palette().color(QPalette.ColorRole.Highlight)))
             painter.drawRect(area.adjusted(-1, -1, 1, 1))

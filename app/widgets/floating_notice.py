@@ -37,10 +37,10 @@ class FloatingNotice(NoticeBar):
         if self._ends_after_ms is not None and kind != "error":
             self._end.start(self._ends_after_ms)
 
-    def say_briefly(self, title: str, text: str) -> None:
-        """Confirm an action for a few seconds."""
-        self.say("success", title, text)
-        self._end.start(BRIEF_MS)
+    def say_briefly(self, title: str, text: str, kind: str = "success", ms: int = BRIEF_MS) -> None:
+        """Show what needs no answer, for a few seconds."""
+        self.say(kind, title, text)
+        self._end.start(ms)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and not self.isHidden():

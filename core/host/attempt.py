@@ -226,7 +226,7 @@ class Attempt:
     # starting
 
     async def _spawn(self) -> None:
-        self._services.status.change_phase("spawning")
+        self._services.status.change_phase("starting processes")
         commands = [rank.command for rank in self._ranks]
         started = await asyncio.to_thread(self._processes.start, commands, lambda: self._ladder.is_asked)
         for rank, child in zip(self._ranks, started, strict=False):

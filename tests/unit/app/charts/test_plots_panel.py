@@ -19,6 +19,7 @@ from app.plots.chart import Chart
 from app.plots.curve_options import MOST_RANKS
 from app.plots.drawing import Line, Points
 from app.run_data.metrics_batch import MetricsBatch
+from app.shown_run.run_data import RunData
 from app.style.palette import plot_colours, rank_colour
 from core.processes import identity
 from core.run_folder.store import RunStore
@@ -500,6 +501,29 @@ def test_colours_follow_the_palette(make_panel: Make, run: RunStore) -> None:
     assert QColor("#18191b").rgb() in drawn
     assert QColor("#ffffff").rgb() not in drawn
     assert has_hue(drawn, rank_colour(0, palette)) and has_hue(drawn, rank_colour(1, palette))
+
+
+def test_a_run_that_is_being_read_is_not_called_empty(tmp_path: Path, qtbot: QtBot) -> None:
+    data, said = RunData(), set[str]()
+    panel = PlotsPanel(data)
+    qtbot.addWidget(panel)
+    for signal in (data.status_changed, data.changed):
+        signal.connect(lambda _: said.add(panel.cards.grid.empty.text()))
+    data.open(write_lines(tmp_path / "run", Shape(steps=20)).dir)
+    qtbot.waitUntil(lambda: data.is_caught_up)
+    assert said == {""}
+    data.close()
+
+
+def test_devices_sampled_before_the_first_step_are_no_missing_values(
+    tmp_path: Path, make_panel: Make, qtbot: QtBot
+) -> None:
+    sample = {"ts": START_S - 2, "event": "device", "rank": -1, "uuid": "cpu:0", "memory_used_bytes": 2**30}
+    step = {"ts": START_S, "event": "step", "rank": 0, "step": 1, "loss": None, "nonfinite": ["loss"]}
+    panel = make_panel(write_events(make_run(tmp_path / "run", devices=("cpu:0",)), [sample, step]))
+    memory = panel.cards.frame("device/memory").chart
+    qtbot.waitUntil(lambda: panel.loss.chart.reason_empty() == "No finite values")
+    assert memory.scale is None and memory.reason_empty() == ""
 
 
 def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make_panel: Make, qtbot: QtBot) -> None:

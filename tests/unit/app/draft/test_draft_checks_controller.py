@@ -34,6 +34,15 @@ def type_path(drafting: DraftChecksController, text: str) -> None:
     drafting.update(Draft(recipe="minigpt", dataset=text), None, [])
 
 
+def test_notes_on_another_dataset_go_at_once(drafting: DraftChecksController, tmp_path: Path) -> None:
+    noted: list[tuple[str, ...]] = []
+    for name in ("a", "a", "b"):
+        drafting.noted.connect(noted.append)
+        type_path(drafting, str(tmp_path / name))
+        drafting.noted.disconnect()
+    assert noted == [(), ()], "once for each dataset"
+
+
 def test_a_whole_drive_is_not_walked(
     drafting: DraftChecksController, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
