@@ -112,7 +112,8 @@ def _short(error: RankdeckError) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    is_file = "." in text.partition(" ")[0].rstrip(".")  # whose name stays as it is
+    return text if is_file else text[:1].upper() + text[1:]
 
 
 def field_grid(owner: QWidget) -> QGridLayout:

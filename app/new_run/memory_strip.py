@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QFont, QIcon, QPalette
+from PySide6.QtGui import QFont, QPalette
 from PySide6.QtWidgets import QGridLayout, QLabel, QMessageBox, QSizePolicy, QWidget
 
 from app.draft.memory_text import INCOMPLETE, MemoryText, ModeLine
@@ -129,7 +129,6 @@ class FitQuestion(QMessageBox):
         self.setInformativeText("The run will probably fail when memory runs out. Start it anyway?")
         self.start = self.addButton("&Start anyway", QMessageBox.ButtonRole.AcceptRole)
         self.cancel = self.addButton(QMessageBox.StandardButton.Cancel)
-        self.cancel.setIcon(QIcon())  # some styles put a sign on this one alone
         self.setDefaultButton(self.cancel)
         self.setEscapeButton(self.cancel)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

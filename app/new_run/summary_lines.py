@@ -116,7 +116,7 @@ class SummaryLines(QFrame):
 
     def _show_facts(self, *facts: str) -> None:
         self._known = facts
-        self.facts.set_full_text(" · ".join(fact for fact in facts if fact))
+        self.facts.set_full_text(" · ".join(fact for fact in facts if fact), next(filter(None, facts), ""))
 
     def show_notes(self, notes: Sequence[str]) -> None:
         """Show sentences that stop nothing: the first one in sight, all of them behind the arrow."""
@@ -136,7 +136,8 @@ class SummaryLines(QFrame):
         first = f"{notes[0]}{more}" if notes else ""
         time = " · ".join(label.text() for label in (strip.time, strip.advice) if not label.isHidden())
         wrong = not self.fix.isHidden()
-        self.status.set_full_text("" if wrong else self._waiting or first or time)
+        short = first.partition(", ")[2] if first.startswith("Data: ") else ""
+        self.status.set_full_text("" if wrong else self._waiting or first or time, "" if self._waiting else short)
         self.status.setToolTip("\n".join(notes) if notes and not self._waiting else self.status.full_text)
 
     @property

@@ -17,7 +17,7 @@ SWATCH: Final = 8
 GAP: Final = 4
 ENTRY_GAP: Final = 14
 # The widest label: first as it is, then elided in its middle, then none; the first that fits is taken.
-LABEL_WIDTHS: Final = (1e4, 96.0, 56.0, 0.0)
+LABEL_WIDTHS: Final = (1e4, 128.0, 96.0, 80.0, 68.0, 56.0, 0.0)
 # Of a label that no colour stands for: "GPU 12" in full.
 LEAST_LABEL: Final = 56.0
 

@@ -46,9 +46,6 @@ class RunTitle(ElidedLabel):
         font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
         self.setFont(font)
 
-    def sizeHint(self) -> QSize:
-        return super().sizeHint() + QSize(4, 0)
-
     def minimumSizeHint(self) -> QSize:
         return QSize(min(_LEAST_TITLE, self.sizeHint().width()), super().minimumSizeHint().height())
 

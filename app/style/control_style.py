@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QPainter, QPixmap
+from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
@@ -116,6 +116,12 @@ class ControlStyle(QProxyStyle):
             _C.CE_HeaderEmptyArea: paint_header,
         }
         self._unseen = QPixmap(1, 1)
+
+    def standardIcon(
+        self, sign: QStyle.StandardPixmap, option: QStyleOption | None = None, widget: QWidget | None = None
+    ) -> QIcon:
+        """No signs on the buttons of dialogs: those of Fusion are dark on the accent's ground."""
+        return QIcon() if sign.name.startswith("SP_Dialog") else super().standardIcon(sign, option, widget)
 
     def drawPrimitive(
         self, element: QStyle.PrimitiveElement, option: QStyleOption, painter: QPainter, widget: QWidget | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFrame, QLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.widgets.build import lay_column
@@ -40,9 +40,8 @@ class Dialog(QDialog):
         return button
 
     def add_standard(self, *standard: QDialogButtonBox.StandardButton) -> None:
-        """Add standard buttons, without the dark icon that some styles draw on these alone."""
         for which in standard:
-            self.buttons.addButton(which).setIcon(QIcon())
+            self.buttons.addButton(which)
 
     def lay_out(
         self, *parts: QWidget | QLayout, grow: QWidget | QLayout | None = None, size: tuple[int, int] | None = None
@@ -75,6 +74,11 @@ class TallBody(QScrollArea):
         if layout is not None and layout.hasHeightForWidth():
             least.setHeight(layout.minimumHeightForWidth(max(self.viewport().width(), least.width())))
         return least.boundedTo(QSize(least.width(), self._most()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()  # texts wrap at other places
 
     def sizeHint(self) -> QSize:
         return self._body.sizeHint().boundedTo(QSize(self._body.sizeHint().width(), self._most()))

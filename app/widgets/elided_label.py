@@ -32,7 +32,8 @@ class ElidedLabel(QLabel):
 
     def sizeHint(self) -> QSize:
         """The size of the whole text: that of an elided text would keep it short."""
-        return QSize(self.fontMetrics().horizontalAdvance(self.full_text), super().sizeHint().height())
+        # Advances are rounded: with a little more, nothing is elided that has room.
+        return QSize(self.fontMetrics().horizontalAdvance(self.full_text) + 4, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())

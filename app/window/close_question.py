@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.style.icons import icon
@@ -41,7 +40,6 @@ class CloseQuestion(QMessageBox):
         self.keep = self.addButton("&Keep training", QMessageBox.ButtonRole.AcceptRole)
         self.stop = self.addButton("&Stop and save", QMessageBox.ButtonRole.DestructiveRole)
         self.cancel = self.addButton(QMessageBox.StandardButton.Cancel)
-        self.cancel.setIcon(QIcon())  # some styles put a sign on this one alone
         self.setDefaultButton(self.keep)
         self.setEscapeButton(self.cancel)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -133,8 +133,12 @@ def _completed(config: RunConfig, ranks: int, mode: Mode) -> tuple[RunConfig, di
 def _text(spec: FieldSpec, value: Any) -> str:
     if value is None or value == "" or value == {}:
         return UNKNOWN
+    if isinstance(value, Mode):
+        return value.label
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int) and spec.name != "seed":
+        value = f"{value:,}"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     text = spec.text(value).replace("\n", ", ")

@@ -22,7 +22,10 @@ GLOO: Final = Topic(
     "gloo", "Several devices", SOFTWARE, "DDP, ZeRO, FSDP and synchronised runs exchange tensors over NCCL or gloo."
 )
 TORCHVISION: Final = Topic(
-    "torchvision", "torchvision", SOFTWARE, "One for another PyTorch keeps Hugging Face models from loading."
+    "torchvision",
+    "torchvision",
+    SOFTWARE,
+    "One that was built for another PyTorch keeps Hugging Face models from loading.",
 )
 RECIPES: Final = Topic("recipes", "Recipes", SOFTWARE, "A recipe that cannot be read is not offered in New run.")
 _EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
@@ -74,7 +77,7 @@ def check_recipes() -> Finding:
     broken = [f"{recipe.name}: {recipe.problem}" for recipe in found if recipe.problem]
     if broken:
         return RECIPES.warn(f"cannot be read: {'; '.join(broken)}", "Correct their recipe.toml.")
-    return RECIPES.ok(f"{len(found)} can be used: {', '.join(recipe.name for recipe in found)}")
+    return RECIPES.ok(f"{len(found)} can be used: {', '.join(recipe.title for recipe in found)}")
 
 
 def good_torch_command() -> str:

@@ -284,7 +284,7 @@ class Run:
                 kind="bad_rows",
                 title="Some rows of the dataset are bad",
                 cause=f"{data.counts.summary}. The first: {'; '.join(data.counts.examples)}.",
-                next_step="They are left out. To refuse fewer or more of them, set max_bad_rows. "
+                next_step="They are left out. The setting Bad rows allowed limits them. "
                 "Lines of plain text that are not UTF-8 are kept unchanged.",
             )
 

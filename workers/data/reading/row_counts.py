@@ -171,9 +171,9 @@ class BadRowLimit:
         encoding = 2 * counts.bad["invalid_utf8"] > counts.damaged
         raise DatasetError(
             f"{counts.summary}; the limit is {limit}. The first: {'; '.join(counts.examples)}.",
-            "Save the data as UTF-8, or raise max_bad_rows."
+            "Save the data as UTF-8, or allow more bad rows."
             if encoding
-            else "Correct the data, choose another text column (text_column), or raise max_bad_rows.",
+            else "Correct the data, choose another text column, or allow more bad rows.",
             title="Too many rows are bad",
             option="--set max_bad_rows=100%",
         )

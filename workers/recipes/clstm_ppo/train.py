@@ -132,7 +132,7 @@ def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
                 "bad_rows",
                 "Some rows of the price file are bad",
                 f"{bad} of {rows} rows have no usable price: {examples}.",
-                "They are skipped. To make a run fail instead, set max_bad_rows.",
+                "They are skipped. To make a run fail instead, allow fewer bad rows.",
             )
     return PreparedData(run.config.samples_per_block, options.eval_episodes, info)
 
