@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Final
 
 from core.cli.follow import INTERRUPTED_TWICE
@@ -11,6 +13,7 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.cli.trial_run import checked_run, refuse_beside_a_run
 from core.errors import RankdeckError, UsageError
+from core.files.atomic import explained, write_atomic
 from core.measure.bench.contenders import Kind, find_contenders, parse_counts
 from core.measure.bench.report import Bench, columns_of, heading, rows_of, sentences
 from core.measure.bench.runner import run_bench
@@ -24,6 +27,10 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Measure; exit code 1 if a contender failed, 130 after Ctrl+C, with the figures measured by then."""
     kind = Kind(arguments.kind)
     turns, seconds = _numbers(arguments)
+    folder = None if arguments.out is None else Path(arguments.out).expanduser()
+    if folder is not None:
+        with explained(f"{folder} could not be made"):  # now, not after a minute
+            folder.mkdir(parents=True, exist_ok=True)
     refuse_beside_a_run(chosen_runs_dir(arguments), "Measure")
     counts = parse_counts(arguments.counts) if arguments.counts is not None else ()
     run = checked_run(arguments, terminal, lambda found: find_contenders(kind, found, counts))
@@ -42,7 +49,7 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
             cancelled=lambda: interrupts.count > 0,
         )
     terminal.end_progress()
-    _show(terminal, measured, as_json=arguments.json)
+    show(terminal, measured, folder, as_json=arguments.json)
     _refuse_nothing(measured)
     if interrupts.count:
         return INTERRUPTED_TWICE
@@ -58,17 +65,14 @@ def _numbers(arguments: argparse.Namespace) -> tuple[int | None, float | None]:
     return turns, seconds
 
 
-def _show(terminal: Terminal, measured: Bench, *, as_json: bool) -> None:
-    rows = rows_of(measured)
+def show(terminal: Terminal, measured: Bench, folder: Path | None, *, as_json: bool) -> None:
+    """Print a table or JSON, and write the JSON to a folder."""
+    rows, kind = rows_of(measured), measured.kind.value
+    document = {"kind": kind, "is_stopped": measured.is_stopped, "rows": rows, "sentences": sentences(measured)}
+    if folder is not None:
+        write_atomic(folder / f"bench-{kind}.json", json.dumps(document, indent=2))
     if as_json:
-        terminal.json(
-            {
-                "kind": measured.kind.value,
-                "is_stopped": measured.is_stopped,
-                "rows": rows,
-                "sentences": sentences(measured),
-            }
-        )
+        terminal.json(document)
         return
     columns = columns_of(measured.kind)
     terminal.say(heading(measured))

@@ -326,6 +326,7 @@ COMMANDS: Final = (
             _value("--counts", "LIST", "Numbers of devices, for example 1,2,4. Default: 1, 2, 4, 8 and all."),
             _value("--turns", "N", "How often each is measured. Default: 5, comm 3.", type=int),
             _value("--seconds", "S", "How long each turn is timed. Default: 2, comm 5.", type=float),
+            _value("--out", "DIR", "Also write all figures to a file in this folder, as JSON."),
             _JSON,
         ),
     ),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from core.cli.bench import show
+from core.cli.terminal import Terminal
 from core.formatting import short_duration
 from core.measure.bench.contenders import Kind
 from core.measure.bench.report import Bench, Spread, columns_of, ratios, rows_of, sentences, spread_text
@@ -109,3 +113,11 @@ def test_sentences_name_failures_and_a_stop() -> None:
     found = sentences(replace(bench(Kind.WEAK, {0: steps(0.1), 1: [KILLED]}), is_stopped=True))
     assert found[0] == ("2 devices, micro-batch 4 × 1: process killed. The process of rank 1 killed (SIGKILL).")
     assert found[1].startswith("Stopped early")
+
+
+def test_figures_are_written_to_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for as_json in (False, True):
+        show(Terminal(), bench(Kind.WEAK, WEAK), tmp_path, as_json=as_json)
+        printed = capsys.readouterr().out
+    written = json.loads((tmp_path / "bench-weak.json").read_text(encoding="utf-8"))
+    assert written == json.loads(printed) and written["rows"][1]["target"] == 0.9
