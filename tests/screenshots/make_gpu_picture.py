@@ -19,13 +19,15 @@ from tests.screenshots.make_screenshots import PICTURE_AT, STEPS, Studio
 
 
 def gpu_picture(studio: Studio) -> None:
-    """A window that watches two unequal cards while a run trains."""
+    """New run with two unequal cards that other programs use, beside a run that trains on the CPU."""
     studio.rankdeck.open()
     studio.wait(lambda: any(device.kind == "cuda" for device in studio.rankdeck.table.devices))
     config = RunConfig(dataset_file="stdlib://", devices=("cpu:2",), mode="ddp", steps=STEPS, eval_every=40)
     run = client.start_run(config, studio.rankdeck.runs_dir)
     studio.rankdeck.showing.show(run.dir)
     studio.wait(lambda: studio.step() >= PICTURE_AT)
+    studio.window.actions_.new_run.setChecked(True)
+    studio.rest(3)
     studio.picture("gpus")
     client.stop_run(RunStore.open(run.dir), now=True)
     studio.wait(lambda: studio.state() not in ("starting", "training", "stopping"))
