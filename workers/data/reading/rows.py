@@ -11,10 +11,12 @@ from typing import IO, Any, Final
 from workers.data.reading.columns import VALUE
 from workers.data.reading.delimited import MAX_ROW_BYTES
 from workers.data.reading.json_layout import JsonLayout
-from workers.data.reading.json_stream import BrokenJsonError, BrokenRow, json_rows
+from workers.data.reading.json_stream import BrokenJsonError, BrokenRow, Cell, json_rows
 from workers.data.reading.row_counts import Bad
 
 _TABLE_ROWS: Final = 512
+# Lines between the rows of Elasticsearch's bulk format, such as Wikipedia's search dumps.
+_ACTIONS: Final = ({"index"}, {"create"})
 
 
 Row = Mapping[str, Any]
@@ -59,6 +61,8 @@ def json_file_rows(stream: IO[bytes], layout: JsonLayout) -> Iterator[Row | Bad]
 def _as_row(value: Any, where: str) -> Row | Bad:
     if isinstance(value, str):
         return {VALUE: value}
+    if isinstance(value, dict) and value.keys() in _ACTIONS:
+        return Cell(value)
     return value if isinstance(value, dict) else Bad("no_names", where)
 
 

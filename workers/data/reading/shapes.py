@@ -32,7 +32,7 @@ _RESPONSES: Final = (
 _INPUTS: Final = ("input", "inputs", "source", "src", "user", "human", "context", "source_text", "input_text", "x")
 _OUTPUTS: Final = (
     "output", "outputs", "target", "targets", "tgt", "response", "assistant", "bot", "gpt", "reply", "target_text",
-    "output_text", "y", "completion",
+    "output_text", "y", "completion", "ai",
 )  # fmt: skip
 _LONG_TEXTS: Final = ("document", "article", "dialogue", "dialog", "passage", "report", "source", "maintext", "content")
 _SUMMARIES: Final = ("summary", "highlights", "tldr", "tl_dr", "summaries", "abstract")
@@ -48,6 +48,7 @@ _PREFERENCES: Final = (
     ("output_1", "output_2"), ("winner", "loser"), ("accepted", "rejected"), ("good", "bad"), ("better", "worse"),
     ("chosen_response", "rejected_response"), ("answer_0", "answer_1"), ("human_ref_a", "human_ref_b"),
 )  # fmt: skip
+_CONVERSATIONS: Final = ("conversation", "conversations", "dialog", "dialogs", "dialogue", "turns", "messages", "chat")
 _SHORT_LENGTH: Final = 3.0
 _ROLES: Final = frozenset(
     map(hash, ("user", "assistant", "system", "human", "gpt", "bot", "prompter", "model", "tool", "ai", "agent"))
@@ -142,7 +143,8 @@ def _preferences(table: _Table) -> Shape | None:
 
 
 def _conversations(table: _Table) -> Shape | None:
-    found = table.of("conversation")
+    lists = (name for name in _CONVERSATIONS if table.has(name) and table.facts(name).kind in ("texts", "objects"))
+    found = table.of("conversation") or list(lists)
     if table.has("mapping") and table.facts("mapping").kind == "object":
         found = ["mapping"]
     facts = table.columns.facts
@@ -213,7 +215,8 @@ def _pairs(table: _Table) -> Shape | None:
     translation = next((name for name in table.of("object") if "translation" in name.lower()), "")
     if translation:
         return table.shape("translations", translation)
-    languages = [name for name in table.of("text") if re.split(r"[_-]", name.lower())[-1] in _LANGUAGES]
+    fields = {name: re.split(r"[_-]", name.lower()) for name in table.of("text")}
+    languages = [name for name, ends in fields.items() if not _LANGUAGES.isdisjoint((ends[0], ends[-1]))]
     if len(languages) >= 2:
         return table.shape("translations", *languages)
     first = table.first(_LONG_TEXTS)
