@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QHideEvent
+from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.charts.chart_cards import ChartCards
@@ -47,6 +47,8 @@ UNSEEN_PIXELS: Final = 1.0
 LONGEST_UNSEEN_S: Final = 10.0
 SPARING_SHARE: Final = 0.015
 SPARING_SLOWEST_S: Final = 3.0
+# From which width on the controls have their whole texts.
+CONTROLS_WIDTH: Final = 820
 # How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows.
 NEWEST_SHARE: Final = 0.3
 
@@ -357,6 +359,14 @@ class PlotsPanel(QWidget):
         width = self.devicePixelRatioF() * max((chart.width() for chart in self.charts()), default=0)
         pixels = (newest - self._drawn_to) / axis.span * width
         return self._pace.is_worth_drawing(pixels, now - self._drawn_at)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten the controls' texts where they would lie over each other."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= CONTROLS_WIDTH
+        self.smoothing.label.setVisible(is_wide)
+        self.mean_box.setText("Mean of de&vices" if is_wide else "Mean")
+        self.fit_button.setText("Reset zoom" if is_wide else "Reset")
 
     def hideEvent(self, event: QHideEvent) -> None:
         self._timer.stop()

@@ -195,7 +195,7 @@ class DeviceRow(Card):
             f"⚠ {text[0].upper()}{text[1:]}" if text else "", "error" if self.is_lost and not hidden else "warning"
         )
         status = "" if trouble else _status(sample, self._against)
-        self.status.set_full_text(status, status.removesuffix(" of PyTorch"))
+        self.status.set_full_text(status, status.replace(" of PyTorch", ""))
         figures = _figures(sample)
         self.figures.setText(self._in_sight(figures))
         is_notable = bool(trouble or self._held or self._against)

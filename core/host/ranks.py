@@ -37,7 +37,7 @@ class Rank:
     command: RankCommand
     child: RankProcess | None = None
     connection: Connection | None = None
-    phase: str = "spawning"
+    phase: str = "starting"
     first_step: int | None = None
     step: int = 0
     epoch: int = 0

@@ -503,6 +503,14 @@ def test_colours_follow_the_palette(make_panel: Make, run: RunStore) -> None:
     assert has_hue(drawn, rank_colour(0, palette)) and has_hue(drawn, rank_colour(1, palette))
 
 
+@pytest.mark.parametrize("width", [615, 819, 820])
+def test_the_controls_have_room_at_any_width(panel: PlotsPanel, width: int) -> None:
+    panel.mean_box.setVisible(True)
+    panel.resize(width, 500)
+    QApplication.processEvents()
+    assert panel.controls.sizeHint().width() <= width
+
+
 def test_a_run_that_is_being_read_is_not_called_empty(tmp_path: Path, qtbot: QtBot) -> None:
     data, said = RunData(), set[str]()
     panel = PlotsPanel(data)
