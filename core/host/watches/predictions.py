@@ -47,7 +47,7 @@ def _predicted_memory(run: ResolvedRun) -> RunMemory:
     if run.recipe.self_contained:
         return RunMemory()
     figures, baselines = known_figures(run), known_baselines(run.platform)
-    if figures is None or baselines is None or not figures.is_measured:
+    if figures is None or baselines is None or not figures.is_complete:
         return RunMemory()
     made = estimate_run(run, figures, baselines, Free())
     return RunMemory(made.variant.name, made.largest_peak)

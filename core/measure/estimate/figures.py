@@ -77,6 +77,11 @@ class ModelFigures:
         return self.step_lines is not None and self.added_lines is not None
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the probe measured all of it: a prediction of less would be compared with a whole run."""
+        return self.is_measured and not self.note
+
+    @property
     def is_context_known(self) -> bool:
         """Whether the driver's memory could be told apart from that of other programs."""
         return self.context_bytes >= _LEAST_CONTEXT

@@ -126,7 +126,7 @@ def find_steps(
 
 def _has_room(run: ResolvedRun, figures: ModelFigures) -> bool:
     """Whether steps can be tried: on CPU devices too large ones would end other programs."""
-    if figures.note or not figures.is_measured:
+    if not figures.is_complete:
         return False
     if run.devices[0].kind != "cpu":
         return True
