@@ -18,6 +18,9 @@ DEEPSPEED_LIVE_BYTES: Final = 100_000_000 * 4
 # of clstm_ppo had 6, 6, 13, 15, 18, 18 and 23 MiB more than follows from their probes, 14 in the mean; minigpt's run of
 # independent ranks had 20 MiB less. How much of it the threads are was not told apart.
 RUN_BYTES: Final = 12 << 20
+# The same where weights are gathered and dropped (stage 3), most of it in the first ten steps. Seen: MiniGPT had 40, 45
+# and 52 MiB more in FSDP, 6 × 384 about 50, and 28 and 47 in DeepSpeed.
+GATHER_BYTES: Final = 40 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,8 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     copy_gap = _copy_gap(figures, kept.copied) if layout.on_cpu else 0
     process = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes
     context = figures.context_bytes if figures.is_context_known else USUAL_CONTEXT
-    framework = process + RUN_BYTES if layout.on_cpu else context
+    grown = RUN_BYTES + (GATHER_BYTES if layout.stage == 3 else 0)
+    framework = process + grown if layout.on_cpu else context
     made = RankMemory(
         kept.parameters,
         kept.gradients,

@@ -8,7 +8,15 @@ import pytest
 
 from core.config.mode import Mode
 from core.measure.estimate.figures import USUAL_CONTEXT
-from core.measure.estimate.memory import RUN_BYTES, Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
+from core.measure.estimate.memory import (
+    GATHER_BYTES,
+    RUN_BYTES,
+    Layout,
+    RankMemory,
+    checkpoint_bytes,
+    host_memory,
+    rank_memory,
+)
 from tests.unit.core.measure.estimate.made import BASELINES, FIGURES, MB, figures
 
 SINGLE = Layout(Mode.SINGLE, 0, False, 1, 4, 1)
@@ -61,6 +69,7 @@ def test_fsdp_holds_a_share_and_the_blocks_in_use() -> None:
     assert (sharded.parameters, sharded.gradients, sharded.optimizer) == (50 * MB, 50 * MB, 100 * MB)
     assert sharded.communication == (20 + 2 * 10 + 3 * 20) * MB  # what is in no block is the largest part
     assert memory(ZERO2).communication == (100 + 3 * 20) * MB
+    assert sharded.framework - memory(ZERO2).framework == GATHER_BYTES  # what gathered weights leave in the heap
     in_one_piece = rank_memory(figures(block_bytes=0, blocks_bytes=0), BASELINES, FSDP)
     assert in_one_piece.communication == 400 * MB
     assert memory(replace(FSDP, ranks=4)).total < sharded.total
