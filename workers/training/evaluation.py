@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workers.data.prepared import give_back_spare_memory
 from workers.optim import seeding
 from workers.optim.precision import Precision
 from workers.strategies import Strategy
@@ -82,6 +83,9 @@ class Evaluation:
                 )
             for name, metric in returned.metrics.items():
                 totals[name] = totals.get(name, 0) + metric.double() * len(part)
+            if rounds > 1 and device.type == "cpu":
+                # Gathered weights leave holes in each pass, over 100 MiB in an evaluation (docs/decisions/0025).
+                give_back_spare_memory()
         return {name: float(totals[name]) for name in sorted(totals)}
 
 

@@ -36,6 +36,17 @@ def test_an_evaluation_averages_every_figure_by_samples() -> None:
     assert evaluation.measure(nn.Identity(), SingleStrategy(RankPlace(0, 1, CPU))) == (3.0, {"val_squares": 11.0})
 
 
+@pytest.mark.parametrize("gathers", [True, False])
+def test_passes_that_gather_weights_return_what_they_leave(monkeypatch: pytest.MonkeyPatch, gathers: bool) -> None:
+    returned: list[int] = []
+    monkeypatch.setattr("workers.training.evaluation.give_back_spare_memory", lambda: returned.append(1))
+    evaluation = Evaluation(5, 5, 2, lambda i: torch.from_numpy(i).double() + 1, loss, Precision("fp32", CPU))
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    strategy.forward_is_collective = gathers
+    assert evaluation.measure(nn.Identity(), strategy)[0] == 3.0
+    assert len(returned) == 4 * gathers  # three parts of the samples, and one for a rank without a share
+
+
 class OneOf(SingleStrategy):
     def __init__(self, rank: int, size: int) -> None:
         super().__init__(RankPlace(rank, size, CPU))
