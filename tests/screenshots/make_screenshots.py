@@ -34,6 +34,7 @@ from app.style.theme import Theme
 from app.threads.garbage import GarbageCollection
 from app.window.close_question import CloseQuestion
 from core import client
+from core.errors import RankdeckError
 from core.protocol.rank_context import ENV_RANK, RankContext
 from core.run_folder.store import RunStore
 from tests.helpers.nvml_sim import SIMULATOR, with_gpus
@@ -250,7 +251,8 @@ def large_picture(studio: Studio) -> None:
     studio.picture("150-percent")
     run_dir = studio.rankdeck.showing.run_dir
     assert run_dir is not None
-    client.stop_run(RunStore.open(run_dir), now=True)
+    with contextlib.suppress(RankdeckError):  # it has ended by itself meanwhile
+        client.stop_run(RunStore.open(run_dir), now=True)
     studio.wait(lambda: studio.state() not in ("starting", "training", "stopping"))
     window.close_now()
 
