@@ -265,7 +265,7 @@ def _content_notes(training: Sequence[str], others: Sequence[Path]) -> Iterator[
         yield f"Read although Rankdeck does not know the endings: {_endings([path.name for path in others])}."
     stems = {name: PurePosixPath(name).name.partition(".")[0].lower() for name in training}
     lone = [name for name, stem in stems.items() if _SPLITS.get(stem, "train") != "train" and not is_code_name(name)]
-    if 0 < len(lone) < len(training):
+    if lone and len(training) > 1:
         yield f"Trained on, though named as another split, as no training split is beside it: {_shown(lone)}."
     code = [name for name in training if is_code_name(name)]
     if 0 < 2 * len(code) <= len(training):

@@ -163,6 +163,8 @@ def _in_text(path: Path, head: str, is_whole: bool, wanted: str, as_text: Layout
     rows, _ = sampled_rows(head, dialect, is_whole)
     if len(rows) <= _SURE_ROWS or len(rows[0]) < 2 or any(len(cells) != len(rows[0]) for cells in rows):
         return as_text
+    if not any(cells[0] for cells in rows):
+        return as_text  # paragraphs that begin with a tab
     names = column_names(rows[0]) if dialect.has_header else [str(number + 1) for number in range(len(rows[0]))]
     known = {name.lower() for name in names} & {*NAMES, "id", "label"}
     if not known and dialect.delimiter != "\t":

@@ -154,6 +154,10 @@ def test_text_with_unknown_endings_is_read_where_there_is_no_other(tmp_path: Pat
             ("data.csv", "validation.csv"),
             "Trained on, though named as another split, as no training split is beside it: validation.csv.",
         ),
+        (
+            ("dev.txt", "test.txt"),
+            "Trained on, though named as another split, as no training split is beside it: dev.txt, test.txt.",
+        ),
         (("a.py", "b.py", "eval.py", "a.md"), ""),
         (("a.txt", "node_modules/b.js", "_delta_log/0.json"), ""),
     ],
