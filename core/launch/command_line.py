@@ -23,7 +23,6 @@ from core.config.layers import (
     Given,
     config_from_given,
     is_path,
-    load_config,
     normalise,
     with_absolute_paths,
 )
@@ -118,32 +117,40 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
         ConfigError: The file cannot be read, or a setting is unknown or has a value that cannot be used.
     """
     given = _given(arguments)
-    name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
-    recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)))
-    _check_aios_options(given, recipe)
-    named = {key for key, value in given.values.items() if value is not None}
-    base = RunConfig(**recipe_defaults(recipe, named, {**given.values, **given.options}))
-    config = config_from_given(given, base, recipe.fields)
-    config = _until_episodes(config, named)
-    if arguments.config is not None:
-        _check_config_file(typed_path(arguments.config), config)
-    beside = [Path.cwd(), *([] if arguments.config is None else [typed_path(arguments.config).absolute().parent])]
-    if recipe.name == USER_SCRIPT:
-        config = config.replace(options=with_absolute_places(config.options, beside))
-    else:
-        config = config.replace(options=_with_absolute_paths(config.options, recipe, beside))
+    config_file = None if arguments.config is None else typed_path(arguments.config).absolute()
+    config, recipe, named = _complete(given, config_file)
+    if config_file is not None:
+        _check_config_file(config_file, config)
     if given.options and not recipe.fields:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
     return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, frozenset(named))
 
 
+def _complete(given: Given, config_file: Path | None) -> tuple[RunConfig, Recipe, set[str]]:
+    """What was given over the recipe's defaults, its paths absolute; the recipe, and the names of what was given."""
+    name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
+    recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)))
+    _check_aios_options(given, recipe)
+    named = {key for key, value in given.values.items() if value is not None}
+    base = RunConfig(**recipe_defaults(recipe, named, {**given.values, **given.options}))
+    config = _until_episodes(config_from_given(given, base, recipe.fields), named)
+    beside = [Path.cwd(), *([] if config_file is None else [config_file.parent])]
+    if recipe.name == USER_SCRIPT:
+        options = with_absolute_places(config.options, beside)
+    else:
+        options = _with_absolute_paths(config.options, recipe, beside)
+    return config.replace(options=options), recipe, named
+
+
 def _check_config_file(path: Path, config: RunConfig) -> None:
     """Refuse code that a received run names in its `run.toml`."""
     code = outside_code(config)
-    if code is None or not (path.absolute().parent / "state.json").exists():
+    if code is None or not (path.parent / "state.json").exists():
         return
-    if not code.is_known_of(outside_code(load_config(path))):
+    # The same paths as in `config`: in the file they may be relative, or begin with ~.
+    alone, _, _ = _complete(_of_file(path), path)
+    if not code.is_known_of(outside_code(alone)):
         raise OutsideCodeError(
             f"{path} belongs to a run that was not started on this machine. {code.text}",
             "Check that first. If you trust it, copy the file out of the run's folder and name the copy.",
@@ -170,8 +177,11 @@ def _given(arguments: argparse.Namespace) -> Given:
     layer = with_absolute_paths(normalise(flags), Path.cwd())
     if arguments.config is None:
         return layer
-    path = typed_path(arguments.config)
-    return layer.over(with_absolute_paths(normalise(read_config(path), path), path.absolute().parent))
+    return layer.over(_of_file(typed_path(arguments.config)))
+
+
+def _of_file(path: Path) -> Given:
+    return with_absolute_paths(normalise(read_config(path), path), path.absolute().parent)
 
 
 def _until_episodes(config: RunConfig, named: Collection[str]) -> RunConfig:

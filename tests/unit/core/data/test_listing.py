@@ -171,6 +171,8 @@ def link(target: Path, place: Path) -> None:
         place.symlink_to(target, target_is_directory=True)
     except OSError:
         pytest.skip("Windows lets only some users make links")
+    if not place.exists():
+        pytest.skip("links are not followed here (Wine)")
 
 
 def test_a_linked_folder_is_read_once_and_circles_end(tmp_path: Path) -> None:

@@ -300,6 +300,7 @@ def test_what_names_no_run_or_several_is_refused(runs_dir: Path, text: str) -> N
 
 def test_the_data_folder_is_where_earlier_versions_had_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if sys.platform == "win32":
+        monkeypatch.delenv("WIN_PD_OVERRIDE_LOCAL_APPDATA", raising=False)
         assert data_folder() == Path(os.environ["LOCALAPPDATA"]) / "Rankdeck"
         return
     monkeypatch.setenv("HOME", str(tmp_path))
