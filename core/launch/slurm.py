@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,9 +83,7 @@ def submit_run(config: RunConfig, recipe: Recipe, runs_dir: Path, asked: SlurmRe
         write_atomic(file, batch_file(run_dir, train, asked), mode=0o755)
         return _submit(file), run_dir
     except Exception:
-        file.unlink(missing_ok=True)
-        file.parent.rmdir()
-        run_dir.rmdir()
+        shutil.rmtree(run_dir, ignore_errors=True)
         raise
 
 
