@@ -150,7 +150,12 @@ def _check_config_file(path: Path, config: RunConfig) -> None:
         return
     # The same paths as in `config`: in the file they may be relative, or begin with ~.
     alone, _, _ = _complete(_of_file(path), path)
-    if not code.is_known_of(outside_code(alone)):
+    theirs = outside_code(alone)
+    # Other arguments on the command line make a received program no program of the person's own.
+    is_theirs = config.recipe == USER_SCRIPT and all(
+        config.options.get(name) == alone.options.get(name) for name in ("script", "module")
+    )
+    if not (theirs is None or theirs.is_known if is_theirs else code.is_known_of(theirs)):
         raise OutsideCodeError(
             f"{path} belongs to a run that was not started on this machine. {code.text}",
             "Check that first. If you trust it, copy the file out of the run's folder and name the copy.",

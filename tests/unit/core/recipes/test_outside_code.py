@@ -246,6 +246,22 @@ def test_a_received_file_hides_nothing_behind_how_it_writes_a_path(place: Path, 
         main_config(store)
 
 
+def test_other_arguments_make_a_received_program_no_own_one(place: Path, runs_dir: Path) -> None:
+    (place / "train.py").write_text("", encoding="utf-8")
+    store = make_run(place, runs_dir=runs_dir)
+    config = store.config().replace(
+        recipe="script", options={"script": str(place / "train.py")}, dataset_file="none://"
+    )
+    store.run_toml.write_text(to_toml(config), encoding="utf-8")
+    for flags in ([], ["--set", "arguments=--lr 1"]):
+        with pytest.raises(UsageError, match="not started"):
+            request_from_arguments(parse(["train", "--config", str(store.run_toml), *flags]))
+    own = place / "own.py"
+    own.write_text("", encoding="utf-8")
+    asked = request_from_arguments(parse(["train", "--config", str(store.run_toml), "--set", f"script={own}"]))
+    assert asked.config.options["script"] == str(own)
+
+
 def main_config(store: RunStore) -> RunConfig:
     """What ``rankdeck train --config`` makes of the run's settings."""
     return request_from_arguments(parse(["train", "--config", str(store.run_toml)])).config
