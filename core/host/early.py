@@ -27,10 +27,12 @@ def main(folder: Path) -> int:
         # Belongs in the run's log.
         problem = error
     run_dir = wait_for_run(folder)
+    # Windows removes no folder with a file that is open: without a run, the log so far is let go of, too.
     if run_dir:
         with append_unlinked(Path(run_dir) / "logs" / "host.log") as log:
-            for stream in (1, 2):
-                os.dup2(log.fileno(), stream)
+            _print_to(log.fileno())
+    else:
+        _print_to(os.open(os.devnull, os.O_WRONLY))
     shutil.rmtree(folder, ignore_errors=True)
     if not run_dir:
         return 0
@@ -38,6 +40,11 @@ def main(folder: Path) -> int:
         raise problem
     sys.argv = [host.__file__, run_dir]
     return host.main([run_dir])
+
+
+def _print_to(file: int) -> None:
+    for stream in (1, 2):
+        os.dup2(file, stream)
 
 
 if __name__ == "__main__":

@@ -84,3 +84,15 @@ def test_a_host_that_cannot_be_imported_says_so_in_the_runs_log(
         run = make_run().start(early)
     assert not run.end().is_live
     assert "ImportError: broken on purpose" in (run.store.logs / "host.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("order", ["", None], ids=["cut off", "folder gone"])
+def test_an_order_that_never_comes_is_waited_for_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str | None
+) -> None:
+    monkeypatch.setattr(early_host, "_LIMIT_S", 0.0)
+    monkeypatch.setattr(early_host, "_GRACE_S", 0.05)
+    folder = tmp_path if order is not None else tmp_path / "gone"
+    if order is not None:
+        (folder / "order").write_text(order, encoding="utf-8")
+    assert early_host.wait_for_run(folder) == ""

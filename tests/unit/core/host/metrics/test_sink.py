@@ -174,5 +174,5 @@ def test_a_folder_that_takes_no_columns_stops_nothing(tmp_path: Path) -> None:
     columns.flush()
     columns.close()
     metrics.close()
-    # Columns there may be: an opener that comes after the line makes them anew, in place of what was in the way.
+    # Columns there may be: an opener that comes after the line makes new ones in place of what was in the way.
     assert (tmp_path / "metrics.jsonl").read_bytes() == line + b"\n"
