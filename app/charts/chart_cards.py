@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
 from app.charts.card_grid import CardGrid
@@ -80,8 +81,11 @@ class ChartCards(QObject):
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
             frame.hide_chosen.connect(partial(self._on_hide_chosen, key))
             frame.title.setCursor(Qt.CursorShape.OpenHandCursor)
-            frame.title.setToolTip("Drag to move this card")
+            frame.title.setToolTip("Drag to move this card, or press Ctrl+Shift+← or →")
             frame.dragged.connect(partial(self._on_dragged, key))
+            for keys, by in (("Ctrl+Shift+Left", -1), ("Ctrl+Shift+Right", 1)):
+                shortcut = QShortcut(QKeySequence(keys), frame, partial(self._on_moved, key, by))
+                shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             frame.entry_chosen.connect(partial(self._on_entry_chosen, key))
             self.made.emit(frame)
         return self.frames[key]
@@ -200,6 +204,11 @@ class ChartCards(QObject):
         target = self.grid.key_at(place)
         if target is not None and target != key:
             self.arrange(self.arrangement.move(self._found, key, target))
+
+    def _on_moved(self, key: str, by: int) -> None:
+        at = self.shown.index(key) + by
+        if 0 <= at < len(self.shown):
+            self.arrange(self.arrangement.move(self._found, key, self.shown[at]))
 
     def _on_entry_chosen(self, key: str, curve: str, alone: bool) -> None:
         self._options.choose(curve, alone, self.frames[key].readout.keys())

@@ -1,4 +1,4 @@
-"""Menu of a chart: saves and copies its picture and the drawn values, sets its scale, hides its card."""
+"""Menu of a chart: saves and copies it as a picture, a drawing or a table, sets its scale, hides its card."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRectF
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageWriter, QPainter, QTextDocument
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox, QWidget
 
 from app.plots.chart import Chart
 from app.plots.drawing import Area, Layer
@@ -31,6 +32,7 @@ def make_menu(chart: Chart, title: str, parent: QWidget, hide: Callable[[], obje
     clipboard = QGuiApplication.clipboard()
     steps: tuple[tuple[str, Callable[[], object]], ...] = (
         ("Save &picture…", lambda: save_as(parent, title, "Pictures (*.png)", png(picture(chart, title)))),
+        ("Save &drawing (SVG)…", lambda: save_as(parent, title, "Drawings (*.svg)", drawing(chart, title))),
         ("Save &values…", lambda: save_as(parent, title, "Tables (*.csv)", values(chart, ",").encode())),
         ("&Copy picture", lambda: clipboard.setImage(picture(chart, title))),
         ("Copy va&lues", lambda: clipboard.setText(values(chart, "\t"))),
@@ -45,6 +47,9 @@ def make_menu(chart: Chart, title: str, parent: QWidget, hide: Callable[[], obje
     log.setChecked(chart.is_log)
     log.setEnabled(chart.source.fixed_scale is None)
     log.triggered.connect(chart.set_log)
+    reach = menu.addAction("Value &range…")
+    reach.setEnabled(chart.scale is not None)
+    reach.triggered.connect(lambda: ask_range(chart, parent))
     menu.addAction("Reset &zoom").triggered.connect(chart.fit)
     menu.addSeparator()
     menu.addAction("&Hide this card").triggered.connect(lambda: hide())
@@ -73,6 +78,22 @@ def picture(chart: Chart, title: str) -> QImage:
     chart.render(painter, QRectF(0, TITLE_HEIGHT, width, height), chart.viewport().rect())
     painter.end()
     return drawn
+
+
+def drawing(chart: Chart, title: str) -> bytes:
+    """The chart as SVG, with every curve as lines."""
+    # Not by pyqtgraph's exporter: 0.14.0 fails on Qt's closed paths (pyqtgraph issue 3495).
+    buffer = QBuffer()
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setTitle(title)
+    generator.setSize(chart.size())
+    generator.setViewBox(chart.rect())
+    painter = QPainter(generator)
+    painter.fillRect(chart.rect(), chart.backgroundBrush())
+    chart.scene().render(painter, QRectF(chart.rect()), QRectF(chart.rect()))
+    painter.end()
+    return bytes(buffer.data().data())
 
 
 def png(image: QImage) -> bytes:
@@ -109,6 +130,24 @@ def _columns(layer: Layer) -> Iterator[tuple[str, Floats, Floats]]:
     else:
         yield f"{layer.label} lowest", layer.x, layer.low
         yield f"{layer.label} highest", layer.x, layer.high
+
+
+def ask_range(chart: Chart, parent: QWidget) -> None:
+    """Asks from which value to which the chart reaches."""
+    scale = chart.scale
+    ends = (scale.low, scale.high) if scale is not None else (0.0, 1.0)
+    shown = " ".join(f"{10.0**end if chart.is_log else end:.4g}" for end in ends)
+    text, is_given = QInputDialog.getText(parent, "Value range", "Lowest and highest value:", text=shown)
+    try:
+        low, high = (float(part.replace(",", ".")) for part in text.replace(";", " ").split())
+        is_range = float("-inf") < low < high < float("inf") and (low > 0 or not chart.is_log)
+    except ValueError:
+        low, high, is_range = 0.0, 0.0, False
+    if is_given and is_range:
+        chart.show_values(low, high)
+    elif is_given:
+        above = " Both must be above zero on a logarithmic axis." if chart.is_log else ""
+        QMessageBox.warning(parent, "No value range", f"Enter two numbers, the lower one first, such as 0 2.5.{above}")
 
 
 def save_as(parent: QWidget, title: str, kind: str, data: bytes) -> None:

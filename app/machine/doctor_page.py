@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QProgressBar, QSizePolicy, QVBoxLayout, QWidget
 
-from app.style.icons import icon
 from app.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, page_title, scrolled
 from app.widgets.buttons import OutlinedButton, PrimaryButton
 from app.widgets.card import Card
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.page import Page
 from app.widgets.tab_order import chain_tabs
+from app.widgets.tone_label import SignLabel
 from core.doctor.finding import (
     DEVICES,
     FOLDERS,
@@ -255,8 +255,7 @@ class CheckRow(QWidget):
         super().__init__()
         self.finding = finding
         self._in_table = in_table
-        self._sign = QLabel()
-        self._sign.setFixedSize(SIGN, SIGN)
+        self._sign = SignLabel(SIGN)
         self._name, self.text, self.next_step = QLabel(), QLabel(), QLabel()
         self._meaning, self.word = muted_label(), muted_label(wraps=False)
         self.word.setFixedWidth(WORD_WIDTH)
@@ -281,7 +280,10 @@ class CheckRow(QWidget):
     def show_finding(self, finding: Finding, *, shares_cause: bool = False) -> None:
         """Show a newer result of the same check; `shares_cause`: its remedy stands on the card of a shared cause."""
         self.finding = finding
-        self.word.setText(LEVELS[finding.level].word.capitalize())
+        shown = LEVELS[finding.level]
+        self._sign.show_sign(shown.sign, shown.tone)
+        self._sign.setToolTip(shown.word)
+        self.word.setText(shown.word.capitalize())
         self._name.setText(finding.name)
         text = finding.text.removeprefix("works ") if self._in_table else finding.text  # the word stands beside it
         self.text.setText(f"{text[:1].upper()}{text[1:]}")
@@ -296,17 +298,6 @@ class CheckRow(QWidget):
         self.fix.setAccessibleName(f"{label} ({finding.name})")
         self.fix.setToolTip(finding.command or finding.next_step)
         self.setAccessibleName(spoken_text(finding))
-        self._show_sign()
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._show_sign()
-        super().changeEvent(event)
-
-    def _show_sign(self) -> None:
-        shown = LEVELS[self.finding.level]
-        self._sign.setPixmap(icon(shown.sign, shown.tone).pixmap(SIGN, SIGN))
-        self._sign.setToolTip(shown.word)
 
 
 class ProblemCard(Card):
@@ -325,8 +316,8 @@ class ProblemCard(Card):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.next_step.setVisible(bool(first.next_step) and not FIXES.get(first.fix))  # the button does it
-        sign = QLabel()
-        sign.setPixmap(icon(level.sign, level.tone).pixmap(SIGN, SIGN))
+        sign = SignLabel(SIGN)
+        sign.show_sign(level.sign, level.tone)
         self.fix = PrimaryButton(FIXES.get(first.fix, ""))
         self.fix.setVisible(bool(self.fix.text()))
         self.fix.setToolTip(first.command or first.next_step)

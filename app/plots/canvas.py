@@ -148,6 +148,12 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self.time_axis.fit()
         self.refit()
 
+    def show_values(self, low: float, high: float) -> None:
+        """Shows a person's value range until the zoom is reset; both ends are values, also on a logarithmic axis."""
+        ends = (math.log10(low), math.log10(high)) if self._log else (low, high)
+        self._chosen_scale = Scale(*ends, self._log)
+        self._draw()
+
     def close_plot(self) -> None:
         self.time_axis.unlink(self.view_box)
         self.deleteLater()

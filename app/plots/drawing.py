@@ -146,6 +146,15 @@ def draw_strokes(painter: QPainter, x: Floats, low: Floats, high: Floats, colour
         painter.drawPolyline(polygon(np.repeat(part_x, 2), y))
 
 
+def fill_area(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    for piece in pieces(~(np.isnan(low) | np.isnan(high))):
+        outline = np.concatenate((x[piece], x[piece][::-1])), np.concatenate((low[piece], high[piece][::-1]))
+        painter.drawPolygon(polygon(*outline))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
 def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
     """Draws a `Line` at pixel positions.
 

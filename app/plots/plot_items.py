@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyqtgraph
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap, QPolygonF
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPaintEngine, QPainter, QPixmap, QPolygonF
 
 from app.plots import drawing
 from app.plots.drawing import Area, Layer, Line, Points, Strokes, hairline
@@ -74,6 +74,9 @@ class CurvesItem(PlotItem):
         if scale is None or colours is None or area.isEmpty():
             return
         ratio = painter.device().devicePixelRatioF()
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:
+            self._draw(painter, area, scale, colours, ratio, as_lines=True)
+            return
         # On whole pixels of the screen, also at 125 % and 150 %: an image between them would be blurred.
         corner = painter.deviceTransform().map(QPointF(0, 0))
         area = area.translated((round(corner.x()) - corner.x()) / ratio, (round(corner.y()) - corner.y()) / ratio)
@@ -92,8 +95,13 @@ class CurvesItem(PlotItem):
             self._kept = (state, picture)
         painter.drawPixmap(area.topLeft(), self._kept[1] or QPixmap())
 
-    def _draw(self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours, ratio: float) -> None:
-        """Draws dense strokes and areas as one raster, then the rest; `ratio`: pixels of the device in one of ours."""
+    def _draw(
+        self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours, ratio: float, as_lines: bool = False
+    ) -> None:
+        """Draws dense strokes and areas as one raster, then the rest; `ratio`: pixels of the device in one of ours.
+
+        `as_lines`: nothing as a raster, for a drawing that is enlarged.
+        """
         low, high = self._view.viewRange()[0]
         span = high - low
         raster = Raster(max(1, int(area.width() * ratio)), max(1, int(area.height() * ratio)))
@@ -104,13 +112,15 @@ class CurvesItem(PlotItem):
                 lines.append((layer, area.left() + x, scale.place(layer.y, area.top(), area.height())))
                 continue
             is_area = isinstance(layer, Area)
-            if is_area or _is_dense(layer, area.width() * ratio / span):
+            if not as_lines and (is_area or _is_dense(layer, area.width() * ratio / span)):
                 bottom, top = (scale.place(part, 0, area.height() * ratio) for part in (layer.low, layer.high))
                 (raster.area if is_area else raster.stroke)(x * ratio, top, bottom, layer.colour)
                 continue
             lower = scale.place(layer.low, area.top(), area.height())
             upper = lower if layer.high is layer.low else scale.place(layer.high, area.top(), area.height())
-            drawing.draw_strokes(painter, area.left() + x, lower, upper, layer.colour)
+            (drawing.fill_area if is_area else drawing.draw_strokes)(
+                painter, area.left() + x, lower, upper, layer.colour
+            )
         if not raster.is_empty:
             painter.drawImage(area.topLeft() + QPointF(0, raster.top / ratio), raster.image(ratio))
         for line in lines:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QFrame, QLabel, QWidget
 
-from app.style.icons import icon
 from app.widgets.build import bold_label, icon_button, lay_column, lay_row
+from app.widgets.tone_label import SignLabel
 
 _SIGNS: Final = {"error": "error", "warning": "warning", "info": "info", "success": "state-finished"}
 _ICON_PX: Final = 20
@@ -23,8 +23,7 @@ class Message(QFrame):
         super().__init__(parent)
         self.kind = "info"
         self._narrow = narrow
-        self._icon = QLabel()
-        self._icon.setFixedSize(_ICON_PX, _ICON_PX)
+        self._icon = SignLabel(_ICON_PX)
         self._title = bold_label()
         self._text = QLabel()
         for label in (self._title, self._text):
@@ -59,7 +58,7 @@ class Message(QFrame):
         self._title.setText(title)
         self._text.setText(text)
         self._text.setVisible(bool(text))
-        self._show_sign()
+        self._icon.show_sign(_SIGNS[kind], kind)
         self.setAccessibleName(f"{kind}: {title}")
         self.setAccessibleDescription(text)
         # While it is hidden its own width says nothing.
@@ -84,11 +83,3 @@ class Message(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit_to(self.width())
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._show_sign()
-        super().changeEvent(event)
-
-    def _show_sign(self) -> None:
-        self._icon.setPixmap(icon(_SIGNS[self.kind], self.kind).pixmap(_ICON_PX, _ICON_PX))

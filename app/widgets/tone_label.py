@@ -1,4 +1,4 @@
-"""Sentence in the colour of an error or a warning."""
+"""Labels in a colour of the theme: a sentence, a sign."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtWidgets import QLabel, QWidget
 
+from app.style.icons import icon
 from app.style.tones import tone
 
 
@@ -35,3 +36,22 @@ class ToneLabel(QLabel):
             palette = QPalette()
             palette.setColor(QPalette.ColorRole.WindowText, colour)
             self.setPalette(palette)
+
+
+class SignLabel(QLabel):
+    """An icon in a tone, drawn again when the theme changes; empty at first."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+        self.setFixedSize(size, size)
+        self._sign = self._tone = ""
+
+    def show_sign(self, sign: str, tone_name: str) -> None:
+        self._sign, self._tone = sign, tone_name
+        self.setPixmap(icon(sign, tone_name).pixmap(self._size, self._size))
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.PaletteChange and self._sign:
+            self.show_sign(self._sign, self._tone)
+        super().changeEvent(event)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QLabel, QScrollArea, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QScrollArea, QSizePolicy, QWidget
 
-from app.style.icons import icon
 from app.widgets.build import bold_label, lay_column, lay_row, muted_label, named
 from app.widgets.buttons import ActionButton, OutlinedButton, PrimaryButton
 from app.widgets.card import Card
+from app.widgets.tone_label import SignLabel
 from app.window.welcome_text import NOTHING_DOWNLOADED, UnusedGpus
 
 WIDTH: Final = 760
@@ -24,8 +24,8 @@ class WelcomeCard(Card):
 
     def __init__(self, sign: str, title: str, text: str, button: QAbstractButton) -> None:
         super().__init__()
-        self._sign = sign
-        self._icon = QLabel()
+        self._icon = SignLabel(SIGN)
+        self._icon.show_sign(sign, "warning" if sign == "warning" else "accent")
         self.title = bold_label(title)
         self.title.setWordWrap(True)
         self.text = muted_label(text)
@@ -33,15 +33,6 @@ class WelcomeCard(Card):
         button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         lines = lay_column(None, self.title, self.text, spacing=2)
         lay_row(self, self._icon, lines, button, spacing=16, margins=(24, 16, 16, 16), grow=lines)
-        self._show_sign()
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._show_sign()
-        super().changeEvent(event)
-
-    def _show_sign(self) -> None:
-        self._icon.setPixmap(icon(self._sign, "warning" if self._sign == "warning" else "accent").pixmap(SIGN, SIGN))
 
 
 class Welcome(QScrollArea):

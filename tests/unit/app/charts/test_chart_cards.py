@@ -90,6 +90,18 @@ def test_a_card_is_dragged_by_its_head_and_stays(tmp_path: Path, qtbot: QtBot, r
     again._data.close()
 
 
+def test_a_card_is_moved_by_keys(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
+    panel = shown(run, settings_in(tmp_path / "settings.ini"))
+    qtbot.addWidget(panel)
+    with qtbot.waitExposed(panel):
+        panel.show()
+    panel.loss.chart.setFocus()
+    for key, place in ((Qt.Key.Key_Left, 0), (Qt.Key.Key_Right, 1), (Qt.Key.Key_Right, 2), (Qt.Key.Key_Left, 1)):
+        qtbot.keyClick(panel.loss.chart, key, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+        assert panel.cards.shown.index("loss") == place and panel.loss.chart.hasFocus()
+    panel._data.close()
+
+
 def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     tmp_path: Path, make_panel: Make, qtbot: QtBot
 ) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QAction, QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox
 
 from app.charts.chart_menu import make_menu, values
 from app.charts.plots_panel import PlotsPanel
+from app.plots.scale import Scale
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
 
@@ -45,6 +50,46 @@ def test_the_menu_saves_copies_and_scales(panel: PlotsPanel, tmp_path: Path, mon
     actions["Logarithmic axis"].trigger()
     assert chart.scale is not None and chart.scale.log and panel.log_box.isChecked()
     menu.deleteLater()
+
+
+def test_a_drawing_has_every_curve_as_lines(panel: PlotsPanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = tmp_path / "loss.svg"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(saved), ""))
+    chart = panel.loss.chart
+    by_text(make_menu(chart, "Loss", panel, lambda: None))["Save drawing (SVG)…"].trigger()
+    drawn = saved.read_text(encoding="utf-8")
+    assert "<image" not in drawn and "<title>Loss</title>" in drawn
+    found = [reading for reading in chart.readings() if not reading.is_ring]
+    colours = {reading.colour.name() for reading in found if reading.colour}
+    assert len(colours) == 2 and "<circle" in drawn, "two ranks, and rings of evaluations"
+    strokes = {found["stroke"] for found in re.finditer(r'<g[^>]*stroke="(?P<stroke>#\w+)"[^>]*>\s*<poly', drawn)}
+    assert colours <= strokes
+    assert QSvgRenderer(QByteArray(drawn.encode())).viewBox().size() == chart.size()
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_a_value_range_is_typed(panel: PlotsPanel, monkeypatch: pytest.MonkeyPatch, is_log: bool) -> None:
+    chart = panel.loss.chart
+    chart.set_log(is_log)
+    typed = ["1,5 2.5", "3 1", "nothing", "-1 2"]
+    offered: list[str] = []
+    warned: list[str] = []
+
+    def ask(_parent: object, _title: str, _label: str, text: str) -> tuple[str, bool]:
+        offered.append(text)
+        return typed.pop(0), True
+
+    monkeypatch.setattr(QInputDialog, "getText", ask)
+    monkeypatch.setattr(QMessageBox, "warning", lambda _parent, _title, text: warned.append(text))
+    reach = by_text(make_menu(chart, "Loss", panel, lambda: None))["Value range…"]
+    reach.trigger()
+    assert (chart.scale, warned) == (Scale(math.log10(1.5), math.log10(2.5), True) if is_log else Scale(1.5, 2.5), [])
+    chart.refresh()
+    assert chart.scale is not None and chart.scale.high == (math.log10(2.5) if is_log else 2.5), "new points keep it"
+    for _ in range(3):
+        reach.trigger()
+    assert offered[1:] == ["1.5 2.5"] * 3 if is_log else offered[3] == "1.5 2.5"
+    assert len(warned) == (3 if is_log else 2) and chart.scale.low == (math.log10(1.5) if is_log else -1)
 
 
 @pytest.mark.parametrize("axis", ["step", "time"])
