@@ -98,7 +98,7 @@ class FileStore:
     def _write(self, part: Path, offset: int, blocks: Iterable[bytes]) -> None:
         if max(_size(part), 0) < offset:
             raise Refusal("A file changed", "The other machine has less of it than it had.", "Send it again.")
-        with os.fdopen(os.open(str(part), _WRITE, 0o666), "wb") as file:
+        with os.fdopen(_retried(lambda: os.open(str(part), _WRITE, 0o666)), "wb") as file:
             file.seek(offset)
             for block in blocks:
                 file.write(block)
@@ -107,7 +107,7 @@ class FileStore:
 
     def _finish(self, part: Path, blob: Path, digest: str) -> None:
         if _retried(lambda: sha256(part)) != digest:
-            part.unlink()
+            _retried(part.unlink)
             raise Refusal(
                 "A file arrived damaged", "What arrived does not have the hash of what was sent.", "Send it again."
             )
