@@ -99,7 +99,7 @@ def find_figures(
         found = read_record(ModelFigures, values)
     except RecordError:
         raise EstimateError(f"The probe {failure or f'did not finish within {limit_s:g} s'}.", _DOCTOR) from None
-    if found.is_measured:
+    if found.is_complete:  # else the next probe may have more time
         keep(model_shape(run), values)
     return found
 
