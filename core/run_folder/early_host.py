@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from core.errors import RankdeckError
 from core.held_files import read_utf8
 from core.paths import PACKAGE_FOLDER
@@ -47,7 +49,12 @@ class EarlyHost:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._order("")
+        if self._order("") and self.process is not None and is_alive(self.process):
+            # It would import for seconds more what nobody needs, which a slow machine feels.
+            with contextlib.suppress(psutil.Error):
+                host = psutil.Process(self.process.pid)
+                host.kill()
+                host.wait(_GRACE_S)
         if self._folder is not None and (self.process is None or not is_alive(self.process)):
             shutil.rmtree(self._folder, ignore_errors=True)
 

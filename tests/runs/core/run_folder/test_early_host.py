@@ -49,7 +49,7 @@ def test_an_early_host_hosts_the_run_it_is_given(make_run: MakeRun, early: Early
 def test_an_early_host_ends_where_there_is_no_run(tmp_path: Path) -> None:
     with EarlyHost() as early:
         process, folder = process_of(early), early._folder
-    assert not psutil.wait_procs([process], LIMIT_S)[1]
+    assert not process.is_running()
     assert early.take(tmp_path) is None
     assert not list(tmp_path.iterdir())
     assert folder is not None and not folder.exists()
