@@ -50,7 +50,8 @@ def page_html(markdown: str, folder: Path) -> str:
     document.setMarkdown(markdown)
     text = document.toHtml()
     text = text[text.index("<body") : text.index("</body>")].partition(">")[2]
-    text = re.sub(r"<span style=\" font-family:'monospace';\">(.*?)</span>", r"<code>\1</code>", text, flags=re.DOTALL)
+    # Of all text only code has a font, the system's of fixed width: monospace, or Courier New in a size of its own.
+    text = re.sub(r"<span style=\" font-family:[^\"]*\">(.*?)</span>", r"<code>\1</code>", text, flags=re.DOTALL)
     text = re.sub(r'(<\w+[^>]*?) style="[^"]*"', r"\1", text)
     text = re.sub(r"<(h[1-6])>(.*?)</\1>", _named_heading, text, flags=re.DOTALL)
     text = re.sub(r'(href="(?!\w+:)[^"#]*)\.md(?=["#])', r"\1.html", text)

@@ -19,7 +19,7 @@ PYTHON_VARIABLES: Final = frozenset({"PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP"
 _PIP_VARIABLES: Final = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV"})
 CERTIFICATE_VARIABLES: Final = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 PROXY_VARIABLES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
-_OUT_OF_DATE: Final = ("not yet valid", "has expired")
+_OUT_OF_DATE: Final = ("not yet valid", "has expired", "validity period")
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,8 @@ SUPPORTED: Final = "3.11 to 3.14"
 
 
 _PYTHON_HINT: Final = f"Use a Python from {SUPPORTED}: packages often do not support the newest one yet."
-_CERTIFICATE: Final = ("certificate verify failed", "certificate_verify_failed")
+# OpenSSL's words, and the error of Windows' own check, whose words are in the system's language.
+_CERTIFICATE: Final = ("certificate verify failed", "certificate_verify_failed", "sslcertverificationerror")
 _CONFLICT: Final = "resolutionimpossible"
 # In this order: the first whose signs stand in the output.
 _FAILURES: Final = (

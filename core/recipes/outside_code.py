@@ -84,8 +84,8 @@ def outside_code(config: RunConfig) -> OutsideCode | None:
     """The code and files that a run uses beside Rankdeck's own and the person's own recipes; None for none."""
     parts = [*_code(config), *_variables(config.env)]
     if config.log_file:
-        line = f"A copy of the metrics is appended to {config.log_file}."
-        parts.append((line, [_key("log file", config.log_file)], False))
+        file = str(Path(config.log_file))  # one key for C:/x and C:\\x
+        parts.append((f"A copy of the metrics is appended to {file}.", [_key("log file", file)], False))
     if config.deepspeed_config:
         line = "DeepSpeed reads settings that came with the run; they can name files to write to."
         parts.append((line, [_key("deepspeed", config.deepspeed_config)], False))

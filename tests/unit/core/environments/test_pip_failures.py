@@ -13,6 +13,11 @@ from core.environments.pip_failures import error_line, explain_pip
         ("ERROR: Could not install packages: [Errno 28] No space left on device", "The disk is full.", False),
         ("[WinError 112] There is not enough space on the disk", "The disk is full.", False),
         (
+            "SSLCertVerificationError('A required certificate is not within its validity period when verifying it')",
+            "certificate of the package index is not valid on",
+            True,
+        ),
+        (
             "SSLCertVerificationError: certificate verify failed: self-signed",
             "certificate of the package index was not accepted",
             True,
