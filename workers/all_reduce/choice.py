@@ -81,6 +81,18 @@ class GradientAllReduce:
         else:
             dist.all_reduce(tensor)
 
+    def total(self, numbers: Tensor, group: dist.ProcessGroup | None) -> None:
+        """Sum a few numbers over the ranks in place, by the training thread, outside of a backward pass.
+
+        Args:
+            numbers: On the CPU.
+            group: Sums them where there is no shared memory, whose sum of two ranks has the same bits.
+        """
+        if self._shared is not None:
+            self._shared.all_reduce.sum(numbers)  # gloo wakes a thread of its own in every rank: 1 to 3 ms
+        else:
+            dist.all_reduce(numbers, group=group)
+
     def register(self, ddp: DistributedDataParallel) -> None:
         """Register as the module's communication hook; once, before its first backward pass."""
         if self._shared is not None:

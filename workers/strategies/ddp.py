@@ -101,7 +101,10 @@ class DdpStrategy(Strategy):
 
     def total(self, values: Sequence[float]) -> list[float]:
         sums = torch.tensor(list(values), dtype=torch.float64)
-        dist.all_reduce(sums, group=self._flags)
+        if self._all_reduce is None:
+            dist.all_reduce(sums, group=self._flags)
+        else:
+            self._all_reduce.total(sums, self._flags)
         return [float(value) for value in sums]
 
 
