@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QByteArray, QSettings
@@ -17,11 +16,6 @@ TRAY_ICON: Final = "tray_icon"
 def user_settings() -> Settings:
     """The user's settings: the registry under Windows, a file below the config folder elsewhere."""
     return Settings(QSettings(ORGANISATION, ORGANISATION))
-
-
-def settings_in(path: Path) -> Settings:
-    """Settings in a file of their own, for tests and screenshots."""
-    return Settings(QSettings(str(path), QSettings.Format.IniFormat))
 
 
 class Settings:

@@ -1,10 +1,11 @@
-"""Programs that Rankdeck starts: never one that lies in the current folder, and no console window."""
+"""Programs that Rankdeck asks: never one that lies in the current folder, and without a console window."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,3 +28,26 @@ def find_program(name: str) -> str | None:
     folders = (Path(entry.strip('"')) for entry in os.environ.get("PATH", "").split(os.pathsep))
     places = (folder / f"{name}.exe" for folder in folders if folder.is_absolute())
     return next((str(place) for place in places if place.is_file()), None)
+
+
+def run_hidden(
+    command: Sequence[str], limit_s: float | None, *, env: Mapping[str, str] | None = None, shows_errors: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, without input, and return what it printed as text.
+
+    Args:
+        command: An absolute path (`find_program`) and its arguments.
+        limit_s: Seconds after which it is killed.
+        env: Its whole environment; None for this process's own.
+        shows_errors: Its standard error goes where this process's own does.
+
+    Raises:
+        OSError: It cannot be started.
+        subprocess.TimeoutExpired: It took longer.
+    """
+    # fmt: off
+    return subprocess.run(
+        command, env=env, timeout=limit_s, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False,
+        stderr=None if shows_errors else subprocess.PIPE, encoding="utf-8", errors="replace", creationflags=NO_WINDOW,
+    )
+    # fmt: on

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
-from typing import Final, Self, TextIO
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self, TextIO
 
 QUIET_INTERVAL_S: Final = 15.0
 
@@ -25,6 +28,13 @@ class SetupError(Exception):
 
     def __str__(self) -> str:
         return f"{self.title}\n{self.cause}\n{self.next_step}"
+
+
+def run_logged(command: Sequence[str], log: Path, limit_s: float, env: Mapping[str, str], **more: Any) -> int:
+    """Run a command whose output is appended to a log; `more` is for `subprocess.run`. Returns its exit code."""
+    with log.open("ab") as output:
+        more |= {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+        return int(subprocess.run(command, timeout=limit_s, env=env, check=False, **more).returncode)
 
 
 class ProgressLine:

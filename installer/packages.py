@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from core.machine.torch_builds import (
     read_driver,
     torch_sources,
 )
-from installer.console import ProgressLine, SetupError
+from installer.console import ProgressLine, SetupError, run_logged
 from installer.pip_run import Pip, PipError
 from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
 
@@ -57,17 +56,7 @@ def _run_venv(environment: Environment) -> None:
     # An environment made by an environment's own Python would hang on it: take the one that it came from.
     python = getattr(sys, "_base_executable", None) or sys.executable
     command = [python, "-m", "venv", str(environment.folder)]
-    with environment.log.open("ab") as output:
-        code = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            timeout=_VENV_LIMIT_S,
-            env=clean(os.environ),
-            pass_fds=environment.inherited,
-            check=False,
-        ).returncode
+    code = run_logged(command, environment.log, _VENV_LIMIT_S, clean(os.environ), pass_fds=environment.inherited)
     if code:
         tail = "\n".join(environment.log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         raise SetupError(

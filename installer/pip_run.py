@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import queue
 import re
 import subprocess
-import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 from core.environments.pip_environment import clean
 from core.environments.pip_failures import explain_pip
@@ -51,64 +49,36 @@ class Pip:
         self.scratch.mkdir(exist_ok=True)
         scratch = str(self.scratch)
         environment = clean(os.environ)
-        environment.update(TMPDIR=scratch, TEMP=scratch, TMP=scratch, PYTHONIOENCODING="utf-8")
+        environment.update(TMPDIR=scratch, TEMP=scratch, TMP=scratch, PYTHONIOENCODING="utf-8", PYTHONUNBUFFERED="1")
         command = [str(self.python), "-m", "pip", *arguments]
-        tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        with self.log.open("ab") as output:
+        with self.log.open("ab") as output, self.log.open("rb") as printed:
             output.write(f"\n$ {' '.join(command)}\n".encode())
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                pass_fds=self.inherited,
-            )
+            output.flush()
+            start = printed.seek(0, os.SEEK_END)
+            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+            process = subprocess.Popen(command, **options, env=environment, pass_fds=self.inherited)
             try:
-                for line in _lines(process, progress):
-                    output.write(line)
-                    output.flush()
-                    tail.append(line.decode("utf-8", errors="replace").rstrip())
+                _follow(process, printed, progress)
             except BaseException:
                 process.terminate()
                 raise
             finally:
                 code = _end(process)
+            printed.seek(start)
+            tail = printed.read().decode("utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
         if code:
-            raise explain_failure(list(tail), self.log)
+            raise explain_failure(tail, self.log)
 
 
-def _lines(process: subprocess.Popen[bytes], progress: ProgressLine) -> Iterator[bytes]:
-    """Yield pip's lines as they come; the progress line continues between them.
-
-    A thread reads, because a pipe cannot be waited for with a time limit on Windows.
-    """
-    lines: queue.Queue[bytes | None] = queue.Queue()
-    pipe = process.stdout
-    if pipe is None:
-        return
-
-    def read() -> None:
-        for line in pipe:
-            lines.put(line)
-        lines.put(None)
-
-    reader = threading.Thread(target=read, name="pip-output", daemon=True)
-    reader.start()
+def _follow(process: subprocess.Popen[bytes], printed: IO[bytes], progress: ProgressLine) -> None:
+    """Show what pip is doing, from its log, until it has ended."""
     doing = "asking pip"
-    while True:
-        try:
-            line = lines.get(timeout=_REFRESH_S)
-        except queue.Empty:
-            progress.show(doing)
-            continue
-        if line is None:
-            break
-        doing = activity(line.decode("utf-8", errors="replace")) or doing
+    while process.poll() is None:
+        for line in printed:
+            doing = activity(line.decode("utf-8", errors="replace")) or doing
         progress.show(doing)
-        yield line
-    reader.join()
-    pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_REFRESH_S)
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:

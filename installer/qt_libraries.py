@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from installer.console import ProgressLine, SetupError
+from installer.console import ProgressLine, SetupError, run_logged
 
 # What a window needs: Qt's own libraries, and the plug-ins for a screen (xcb) and for none (offscreen).
 CHECKED: Final = (
@@ -66,17 +66,7 @@ def apt_install(packages: Sequence[str], progress: ProgressLine, log: Path) -> N
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     # Packages that were left unpacked, or lists that are old, are the two usual obstacles: so update first.
     commands = (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages])
-    with log.open("ab") as output:
-        for command in commands:
-            code = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=environment,
-                timeout=_APT_LIMIT_S,
-                check=False,
-            ).returncode
+    code = [run_logged(command, log, _APT_LIMIT_S, environment) for command in commands][-1]
     if code:
         raise SetupError(
             "System packages could not be installed",

@@ -20,7 +20,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 from app.main import Rankdeck
-from app.settings import settings_in
+from tests.helpers.settings_file import settings_in
 from app.style.theme import Theme
 class First(QObject):
     def eventFilter(self, watched, event):

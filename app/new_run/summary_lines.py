@@ -14,10 +14,11 @@ from app.draft.memory_text import MemoryText
 from app.new_run.memory_strip import MemoryStrip
 from app.style.fonts import tabular
 from app.style.icons import icon
-from app.style.tones import rule, tone
+from app.style.tones import rule
 from app.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from app.widgets.buttons import Chip, PrimaryActionButton
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.tone_label import show_in_tone
 from core.config.mode import Mode
 from core.formatting import count, parameters_text
 from core.recipes.parameter_formula import ParameterCount
@@ -174,11 +175,7 @@ class FixButton(QPushButton):
         super().changeEvent(event)
 
     def _colour(self) -> None:
-        colour = tone(QGuiApplication.palette(), "error")
-        if self.palette().color(QPalette.ColorRole.ButtonText) != colour:  # setting it comes back as a change
-            palette = QPalette()
-            palette.setColor(QPalette.ColorRole.ButtonText, colour)
-            self.setPalette(palette)
+        show_in_tone(self, QPalette.ColorRole.ButtonText, "error")
 
 
 class Line(QFrame):

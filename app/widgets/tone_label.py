@@ -10,6 +10,15 @@ from app.style.icons import icon
 from app.style.tones import tone
 
 
+def show_in_tone(widget: QWidget, role: QPalette.ColorRole, tone_name: str) -> None:
+    """Colour a widget's text; called again when the theme has changed."""
+    colour = tone(QGuiApplication.palette(), tone_name)
+    if widget.palette().color(role) != colour:  # setting it comes back as a change
+        palette = QPalette()
+        palette.setColor(role, colour)
+        widget.setPalette(palette)
+
+
 class ToneLabel(QLabel):
     """A sentence in the theme's error or warning colour; hidden while it is empty."""
 
@@ -31,11 +40,7 @@ class ToneLabel(QLabel):
         super().changeEvent(event)
 
     def _colour(self) -> None:
-        colour = tone(QGuiApplication.palette(), self._tone)
-        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
-            palette = QPalette()
-            palette.setColor(QPalette.ColorRole.WindowText, colour)
-            self.setPalette(palette)
+        show_in_tone(self, QPalette.ColorRole.WindowText, self._tone)
 
 
 class SignLabel(QLabel):

@@ -17,7 +17,7 @@ from core.errors import PreflightError, UsageError
 from core.files.atomic import explained, write_atomic
 from core.launch.command_line import to_command_line
 from core.paths import SDK_FOLDER
-from core.program_search import NO_WINDOW
+from core.program_search import find_program, run_hidden
 from core.recipes.manifest import Recipe
 from core.run_folder.store import new_run_id
 from core.training_python import training_python
@@ -138,23 +138,15 @@ def _one_line(text: str) -> str:
 
 
 def _submit(file: Path) -> str:
-    try:
-        done = subprocess.run(
-            ["sbatch", "--parsable", str(file)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-            creationflags=NO_WINDOW,
-        )
-    except FileNotFoundError:
+    program = find_program("sbatch")
+    if program is None:
         raise PreflightError(
             "There is no sbatch on this machine.",
             "Submit the job on a machine of the cluster from which jobs are submitted.",
             title="Slurm is not installed here",
-        ) from None
+        )
+    try:
+        done = run_hidden([program, "--parsable", str(file)], _LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PreflightError(
             f"sbatch did not answer ({error}).", "Try again.", title="Slurm does not answer"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.program_search import NO_WINDOW, find_program
+from core.program_search import find_program, run_hidden
 from core.training_python import training_python
 
 PY_LIMIT_S: Final = 5.0
@@ -131,13 +131,9 @@ def _ask_py() -> str:
     if program is None:
         return ""
     try:
-        done = subprocess.run(
-            [program, "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=NO_WINDOW,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        return run_hidden([program, "-0p"], PY_LIMIT_S).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.decode("utf-8", errors="replace")
 
 
 def parse_py_list(text: str) -> list[Path]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.program_search import NO_WINDOW, find_program
+from core.program_search import find_program, run_hidden
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
@@ -111,13 +111,9 @@ def read_driver() -> NvidiaDriver:
         return NvidiaDriver()
     query = [program, "--query-gpu=driver_version,compute_cap,name", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(
-            query, capture_output=True, stdin=subprocess.DEVNULL, timeout=_NVIDIA_SMI_LIMIT_S, check=False,
-            creationflags=NO_WINDOW,
-        )  # fmt: skip
+        return parse_driver(run_hidden(query, _NVIDIA_SMI_LIMIT_S).stdout)
     except (OSError, subprocess.TimeoutExpired):
         return NvidiaDriver()
-    return parse_driver(answer.stdout.decode("utf-8", errors="replace"))
 
 
 def parse_driver(answer: str) -> NvidiaDriver:

@@ -50,7 +50,7 @@ class EarlyHost:
 
     def __exit__(self, *_: object) -> None:
         if self._order("") and self.process is not None and is_alive(self.process):
-            # It would import for seconds more what nobody needs, which a slow machine feels.
+            # It would go on importing for seconds, which a slow machine feels.
             with contextlib.suppress(psutil.Error):
                 host = psutil.Process(self.process.pid)
                 host.kill()

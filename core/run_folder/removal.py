@@ -16,7 +16,7 @@ from core.errors import PreflightError, RunBusyError, StateFileError
 from core.files.atomic import explained
 from core.files.links import is_link, remove_link
 from core.held_files import is_sharing_violation, rename, retried
-from core.program_search import NO_WINDOW
+from core.program_search import run_hidden
 from core.run_folder.store import RunStore
 
 _LIMIT_S: Final = 600.0
@@ -61,15 +61,12 @@ def recycle_run(store: RunStore) -> None:
         return
     command = [sys.executable, "-I", "-c", _MOVE, str(store.dir.absolute())]
     try:
-        answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=False,
-            creationflags=NO_WINDOW,
-        )  # fmt: skip
+        answer = run_hidden(command, _LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _refused(store.dir, str(error)) from error
     if answer.returncode or store.dir.exists():
         _require_free(store.dir)
-        lines = answer.stderr.decode("utf-8", "replace").strip().splitlines()
+        lines = answer.stderr.strip().splitlines()
         raise _refused(store.dir, lines[-1] if lines else "the system refused it")
 
 

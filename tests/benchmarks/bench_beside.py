@@ -40,7 +40,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from app.threads.garbage import GarbageCollection
 from app.main import Rankdeck
-from app.settings import settings_in
+from tests.helpers.settings_file import settings_in
 from app.style.theme import Theme
 app = QApplication([])
 Theme(app)

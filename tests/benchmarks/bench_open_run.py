@@ -38,7 +38,7 @@ marks["Qt"] = time.time()
 import psutil
 from app.threads.garbage import GarbageCollection
 from app.main import Rankdeck
-from app.settings import settings_in
+from tests.helpers.settings_file import settings_in
 from app.style.theme import Theme
 marks["imports"] = time.time()
 app = QApplication([])

@@ -17,8 +17,8 @@ from pytestqt.qtbot import QtBot
 
 from app.charts.plots_panel import PlotsPanel
 from app.main import Rankdeck
-from app.settings import settings_in
 from tests.helpers import synthetic_run
+from tests.helpers.settings_file import settings_in
 from tests.helpers.synthetic_run import Shape, write_columns
 from tests.helpers.window_fixture import shut
 

@@ -14,10 +14,10 @@ from shiboken6 import isValid
 
 from app.form.recipe_form import RecipeForm
 from app.main import Rankdeck
-from app.settings import settings_in
 from app.window.window_place import START_SIZE
 from core import client
 from core.run_folder.store import RunStore, list_runs
+from tests.helpers.settings_file import settings_in
 
 # Qt's offscreen platform says so of every window with a smallest size; nothing can be done about it.
 # Windows also tells of a window that grows because its words wrap before its layout has asked for the room.

@@ -29,7 +29,6 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.form.field_row import FieldRow
 from app.main import Rankdeck
-from app.settings import settings_in
 from app.style.theme import Theme
 from app.threads.garbage import GarbageCollection
 from app.window.close_question import CloseQuestion
@@ -38,6 +37,7 @@ from core.errors import RankdeckError
 from core.protocol.rank_context import ENV_RANK, RankContext
 from core.run_folder.store import RunStore
 from tests.helpers.nvml_sim import SIMULATOR, with_gpus
+from tests.helpers.settings_file import settings_in
 
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "screenshots"
 STEPS = 220

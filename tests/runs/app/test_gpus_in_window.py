@@ -26,13 +26,13 @@ from PySide6.QtWidgets import QApplication
 
 from app.devices.device_row import DeviceRow
 from app.main import Rankdeck
-from app.settings import settings_in
 from app.threads.garbage import GarbageCollection
 from core.cli.entry import main
 from core.run_folder.naming import label
 from core.run_folder.record import notes_of
 from tests.helpers.host_fixture import FakeRun
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
+from tests.helpers.settings_file import settings_in
 
 SCENARIOS: Final = Path(__file__).with_name("scenarios")
 ADA, CARD = "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1", "GPU-40904090-2222-4bbb-8bbb-0000000000b2"

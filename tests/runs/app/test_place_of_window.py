@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.settings import settings_in
+from tests.helpers.settings_file import settings_in
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE]
@@ -21,7 +21,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
 from app.main import Rankdeck
-from app.settings import settings_in
+from tests.helpers.settings_file import settings_in
 folder, place = Path(sys.argv[1]), sys.argv[2:]
 window = Rankdeck(settings_in(folder / "settings.ini"), folder / "runs").window
 window.show()

@@ -19,7 +19,7 @@ from core.data.hub import HubName, check_package, not_here
 from core.errors import DatasetError, RankdeckError
 from core.processes.exit_codes import describe_exit
 from core.processes.program_environment import program_environment
-from core.program_search import NO_WINDOW
+from core.program_search import run_hidden
 
 _SIZE_LIMIT_S: Final = 60.0
 _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
@@ -72,17 +72,8 @@ def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = Non
     quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", **(_OFFLINE if offline else {})}
     arguments = [what, name.repo, name.config, name.split, name.revision]
     with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
-            [sys.executable, "-m", "workers.data.reading.hub", *arguments],
-            env=program_environment(os.environ, quiet),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            timeout=limit_s,
-            check=False,
-            creationflags=NO_WINDOW,
-        )
+        command = [sys.executable, "-m", "workers.data.reading.hub", *arguments]
+        done = run_hidden(command, limit_s, env=program_environment(os.environ, quiet), shows_errors=True)
         for line in reversed(done.stdout.splitlines()):
             with contextlib.suppress(ValueError):
                 value = json.loads(line)

@@ -26,11 +26,11 @@ from app.main import Rankdeck
 from app.run import deferred_start_controller
 from app.run.deferred_start_controller import SOON_MS
 from app.runs.runs_panel import INVITATION
-from app.settings import settings_in
 from app.shown_run.rank_log import LogChoice
 from app.threads.bridge import Worker
 from core.processes import identity
 from core.run_folder.state import RunState
+from tests.helpers.settings_file import settings_in
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
 

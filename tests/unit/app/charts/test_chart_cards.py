@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from app.charts.chart_menu import make_menu
 from app.charts.plots_panel import PlotsPanel
-from app.settings import settings_in
 from core.run_folder.store import RunStore
+from tests.helpers.settings_file import settings_in
 from tests.helpers.synthetic_run import START_S, Shape, make_run, write_events, write_lines
 from tests.unit.app.charts.conftest import Make, shown
 

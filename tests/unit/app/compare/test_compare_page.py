@@ -14,12 +14,12 @@ from pytestqt.qtbot import QtBot
 from app.compare.compare_page import ComparePage
 from app.compare.run_overlay import OverlaidRun
 from app.compare.whole_run import RunReader
-from app.settings import settings_in
 from core.compare.comparison import compare_runs
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.errors import RankdeckError
 from core.run_folder.store import RunStore
+from tests.helpers.settings_file import settings_in
 from tests.helpers.synthetic_run import Shape, make_run, write_events, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 

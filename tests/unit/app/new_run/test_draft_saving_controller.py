@@ -10,8 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from app.new_run.draft_saving_controller import DraftSavingController
 from app.new_run.new_run_sheet import NewRunSheet
-from app.settings import Settings, settings_in
+from app.settings import Settings
 from core.recipes.catalog import find_recipes
+from tests.helpers.settings_file import settings_in
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
