@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRectF
-from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageWriter, QPainter, QTextDocument
+from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QRectF
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageWriter, QPaintDevice, QPainter, QTextDocument
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox, QWidget
 
@@ -24,6 +24,9 @@ from app.style.palette import plot_colours
 TITLE_HEIGHT: Final = 30
 # Pixels of a saved picture for one on the screen.
 PICTURE_SCALE: Final = 2
+# Of a value range: its ends, and its width as a share of them.
+FARTHEST: Final = 1e100
+NARROWEST: Final = 1e-9
 
 
 def make_menu(chart: Chart, title: str, parent: QWidget, hide: Callable[[], object]) -> QMenu:
@@ -62,21 +65,10 @@ def pop_up(menu: QMenu, place: QPoint) -> None:
 
 
 def picture(chart: Chart, title: str) -> QImage:
-    colours = plot_colours(chart.palette())
-    names: dict[str, QColor] = {reading.label: reading.colour for reading in chart.readings() if reading.colour}
-    signs = [f"<span style='color:{c.name()}'>■</span> {html.escape(name)}" for name, c in names.items() if name]
-    head = QTextDocument()
-    head.setDefaultFont(chart.font())
-    head.setDefaultStyleSheet(f"p {{ color: {colours.text.name()} }}")
-    head.setHtml(f"<p>{'&nbsp; '.join([f'<b>{html.escape(title)}</b>', *signs])}</p>")
     width, height = chart.width(), chart.height()
     drawn = QImage(PICTURE_SCALE * width, PICTURE_SCALE * (height + TITLE_HEIGHT), QImage.Format.Format_RGB32)
     drawn.setDevicePixelRatio(PICTURE_SCALE)
-    drawn.fill(colours.ground)
-    painter = QPainter(drawn)
-    head.drawContents(painter, QRectF(0, 0, width, TITLE_HEIGHT))
-    chart.render(painter, QRectF(0, TITLE_HEIGHT, width, height), chart.viewport().rect())
-    painter.end()
+    _draw(drawn, chart, title)
     return drawn
 
 
@@ -87,13 +79,27 @@ def drawing(chart: Chart, title: str) -> bytes:
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
     generator.setTitle(title)
-    generator.setSize(chart.size())
-    generator.setViewBox(chart.rect())
-    painter = QPainter(generator)
-    painter.fillRect(chart.rect(), chart.backgroundBrush())
-    chart.scene().render(painter, QRectF(chart.rect()), QRectF(chart.rect()))
-    painter.end()
+    generator.setViewBox(QRect(0, 0, chart.width(), chart.height() + TITLE_HEIGHT))
+    generator.setSize(generator.viewBox().size())
+    _draw(generator, chart, title)
     return bytes(buffer.data().data())
+
+
+def _draw(device: QPaintDevice, chart: Chart, title: str) -> None:
+    """The chart under its title and the names of its curves."""
+    colours = plot_colours(chart.palette())
+    names: dict[str, QColor] = {reading.label: reading.colour for reading in chart.readings() if reading.colour}
+    signs = [f"<span style='color:{c.name()}'>■</span> {html.escape(name)}" for name, c in names.items() if name]
+    head = QTextDocument()
+    head.setDefaultFont(chart.font())
+    head.setDefaultStyleSheet(f"p {{ color: {colours.text.name()} }}")
+    head.setHtml(f"<p>{'&nbsp; '.join([f'<b>{html.escape(title)}</b>', *signs])}</p>")
+    area = QRectF(0, TITLE_HEIGHT, chart.width(), chart.height())
+    painter = QPainter(device)
+    painter.fillRect(QRectF(0, 0, area.width(), area.bottom()), colours.ground)
+    head.drawContents(painter, QRectF(0, 0, area.width(), TITLE_HEIGHT))
+    chart.render(painter, area, chart.viewport().rect())
+    painter.end()
 
 
 def png(image: QImage) -> bytes:
@@ -140,7 +146,9 @@ def ask_range(chart: Chart, parent: QWidget) -> None:
     text, is_given = QInputDialog.getText(parent, "Value range", "Lowest and highest value:", text=shown)
     try:
         low, high = (float(part.replace(",", ".")) for part in text.replace(";", " ").split())
-        is_range = float("-inf") < low < high < float("inf") and (low > 0 or not chart.is_log)
+        # Closer together, or farther apart, than that, floating point leaves nothing to draw.
+        is_range = max(abs(low), abs(high)) < FARTHEST and high - low > max(NARROWEST * abs(high), 1 / FARTHEST)
+        is_range &= low > 0 or not chart.is_log
     except ValueError:
         low, high, is_range = 0.0, 0.0, False
     if is_given and is_range:

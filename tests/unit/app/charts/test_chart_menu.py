@@ -64,7 +64,8 @@ def test_a_drawing_has_every_curve_as_lines(panel: PlotsPanel, tmp_path: Path, m
     assert len(colours) == 2 and "<circle" in drawn, "two ranks, and rings of evaluations"
     strokes = {found["stroke"] for found in re.finditer(r'<g[^>]*stroke="(?P<stroke>#\w+)"[^>]*>\s*<poly', drawn)}
     assert colours <= strokes
-    assert QSvgRenderer(QByteArray(drawn.encode())).viewBox().size() == chart.size()
+    assert all(name in drawn for name in ("Loss<", "rank 0", "rank 1", "eval")), "as a picture has them"
+    assert QSvgRenderer(QByteArray(drawn.encode())).viewBox().width() == chart.width()
 
 
 @pytest.mark.parametrize("is_log", [False, True])
@@ -90,6 +91,20 @@ def test_a_value_range_is_typed(panel: PlotsPanel, monkeypatch: pytest.MonkeyPat
         reach.trigger()
     assert offered[1:] == ["1.5 2.5"] * 3 if is_log else offered[3] == "1.5 2.5"
     assert len(warned) == (3 if is_log else 2) and chart.scale.low == (math.log10(1.5) if is_log else -1)
+
+
+@pytest.mark.parametrize(
+    "typed", ["-1e308 1e308", "0 1e308", "0 1e-320", "1 1.0000000000000002", "0 inf", "nan 1", "5 6 7", ""]
+)
+def test_a_range_that_cannot_be_drawn_is_refused(
+    panel: PlotsPanel, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_, **__: (typed, True))
+    monkeypatch.setattr(QMessageBox, "warning", lambda _parent, title, _text: warned.append(title))
+    before = panel.loss.chart.scale
+    by_text(make_menu(panel.loss.chart, "Loss", panel, lambda: None))["Value range…"].trigger()
+    assert warned == ["No value range"] and panel.loss.chart.scale == before
 
 
 @pytest.mark.parametrize("axis", ["step", "time"])
